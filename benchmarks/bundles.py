@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 import onnxsmith  # noqa: E402
-from onnxsmith.base.report.parts.bundle import Bundle  # noqa: E402
+from onnxsmith.base.report.parts.target_checks import Bundle  # noqa: E402
 from tests.deployment.bundles import models, texts  # noqa: E402
 
 FORMS = ("python", "web", "triton", "tensorrt", "cpp", "transformers-js", "genai")

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 import onnxsmith
-from onnxsmith.base.report.parts.diagnosis import Diagnosis
+from onnxsmith.base.report.parts.capture import Diagnosis
 
 TESTS = Path(__file__).parent.parent / "tests" / "exporter" / "test_diagnose.py"
 

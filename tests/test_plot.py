@@ -8,8 +8,8 @@ import pytest
 
 from onnxsmith.base.report.base import Intervals, Part, Plot, Report, Series
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.cli.render.chart import plotted, spanned, ticks
 from onnxsmith.cli.render.html_report import to_html
-from onnxsmith.cli.render.plot import plotted, spanned, ticks
 from onnxsmith.cli.render.terminal import console, show
 
 

@@ -33,7 +33,7 @@ from onnx.reference import ReferenceEvaluator
 from torch import nn
 
 import onnxsmith
-from onnxsmith.base.report.parts.precision import Precision
+from onnxsmith.base.report.parts.quantisation import Precision
 
 SECONDS = 120.0
 """The goal: an end within two minutes."""

@@ -114,7 +114,7 @@ def _measured(asked: argparse.Namespace) -> dict[str, Any]:
 
     import onnxsmith.comparison.outputs.compare
     from onnxsmith.base.report.parts.layers import Layers
-    from onnxsmith.base.report.parts.timing import Timing
+    from onnxsmith.base.report.parts.written_files import Timing
 
     path = asked.folder / "vit.onnx"
     module, args = _network(asked)

@@ -20,7 +20,7 @@ from typing import Any
 import onnx
 
 import onnxsmith
-from onnxsmith.base.report.parts.reduction import Reduction
+from onnxsmith.base.report.parts.edits import Reduction
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 

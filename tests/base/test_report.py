@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Facts, Report, facts
 from onnxsmith.base.report.parts.explanations import Page
-from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from tests.conftest import Refused
 

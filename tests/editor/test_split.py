@@ -15,7 +15,7 @@ import pytest
 import onnxsmith
 from onnxsmith.base.report.parts.edits import Edits
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.cli.commands.split import Split
+from onnxsmith.cli.commands.edit import Split
 from onnxsmith.editor import piecewise
 from onnxsmith.editor import split as splitting
 from onnxsmith.graph.files.text import from_text

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.base.report.parts.diagnosis import Diagnosis, Finding, Weight
+from onnxsmith.base.report.parts.capture import Diagnosis, Finding, Weight
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.exporter.translating.register import forget, registered
 

@@ -92,7 +92,7 @@ def test_what_no_trace_follows_at_any_size_is_tried_with_fewer_axes_and_told() -
 
 
 def test_diagnose_takes_the_same_axes_as_export() -> None:
-    from onnxsmith.base.report.parts.diagnosis import Diagnosis
+    from onnxsmith.base.report.parts.capture import Diagnosis
 
     net = nn.Linear(4, 2)
     for dynamic in ("auto", [{0: "batch"}], [(Dim("batch"), None)]):

@@ -18,7 +18,7 @@ from torch import nn
 import onnxsmith
 from onnxsmith.base.report.parts.capture import Capture
 from onnxsmith.base.report.parts.verification import Verification
-from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.parts.written_files import Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.settings import Save, Verify
 

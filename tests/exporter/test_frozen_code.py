@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.base.report.parts.diagnosis import Diagnosis
+from onnxsmith.base.report.parts.capture import Diagnosis
 from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.inputs import module_program as programs
 from onnxsmith.exporter.module.run_observation import observe

@@ -11,8 +11,7 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.base.report.parts.capture import Capture
-from onnxsmith.base.report.parts.diagnosis import Diagnosis
+from onnxsmith.base.report.parts.capture import Capture, Diagnosis
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.verdict import Verdict
 

@@ -10,7 +10,7 @@ import torch
 from onnxsmith import export
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.program import Program
+from onnxsmith.base.report.parts.capture import Program
 from onnxsmith.cli.commands.inspect import Inspect
 
 SOURCE = """

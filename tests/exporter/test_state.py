@@ -15,8 +15,7 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.base.report.parts.state import State
-from onnxsmith.base.report.parts.verification import OutputCheck, Verification
+from onnxsmith.base.report.parts.verification import OutputCheck, State, Verification
 from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.inputs import module_program as programs
 from onnxsmith.exporter.state.state_arguments import carrying

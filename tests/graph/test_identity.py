@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import onnxsmith
-from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.model_files import ModelFile
+from onnxsmith.base.report.base import ModelFile, Report
 from onnxsmith.base.result import Result
 from onnxsmith.editor.edit import edit
 from onnxsmith.editor.split import split

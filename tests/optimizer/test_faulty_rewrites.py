@@ -12,7 +12,7 @@ import pytest
 import onnxsmith
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import problem
-from onnxsmith.base.report.parts.simplification import Entry, Simplification
+from onnxsmith.base.report.parts.edits import Entry, Simplification
 from onnxsmith.base.report.parts.verification import REFUSES, OutputCheck, Verification
 from onnxsmith.base.settings import Verify
 from onnxsmith.graph.files.text import from_text

@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 import onnxsmith
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.settings import Verify
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.optimizer.simplification_rounds import simplified
 

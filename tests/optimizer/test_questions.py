@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 import onnxsmith
-from onnxsmith.base.report.parts.edits import Rewrites
+from onnxsmith.base.report.parts.edits import Rewrites, Simplification
 from onnxsmith.base.report.parts.explanations import Answer
-from onnxsmith.base.report.parts.graph_changes import OperatorChanges
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.model_changes import OperatorChanges
 from onnxsmith.base.settings import Verify
 from onnxsmith.graph.files.text import from_text
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import onnxsmith
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.settings import Verify
 from onnxsmith.graph.files.text import from_text

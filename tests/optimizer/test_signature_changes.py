@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import onnxsmith
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.cli.commands.simplify import Simplify
 

@@ -8,9 +8,9 @@ import onnx
 import pytest
 
 import onnxsmith
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.report.parts.verification import Verification
-from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.parts.written_files import Written
 from onnxsmith.base.settings import Verify
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text

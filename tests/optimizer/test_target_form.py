@@ -8,7 +8,7 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.settings import Verify
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.optimizer.target_form import ForTarget

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import onnxsmith
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.precision import NO_KERNEL, Precision
+from onnxsmith.base.report.parts.quantisation import NO_KERNEL, Precision
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result

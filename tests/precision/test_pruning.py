@@ -15,8 +15,7 @@ from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.pruning import Pruning
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
-from onnxsmith.cli.commands._score_options import Circumstances
-from onnxsmith.cli.commands.prune import Prune
+from onnxsmith.cli.commands.quantize import Circumstances, Prune
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
 from onnxsmith.precision.pruning.channel_selection import Choice, share_of

@@ -11,7 +11,7 @@ import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.environment import Environment
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.cli.commands.doctor import Doctor
+from onnxsmith.cli.commands.explain import Doctor
 from onnxsmith.cli.commands.run import Run
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes import base

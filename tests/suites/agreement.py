@@ -26,7 +26,7 @@ from onnx.reference import ReferenceEvaluator
 
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.shapes.dims import evaluate
 from onnxsmith.graph.shapes.symbolic_inference import inferred

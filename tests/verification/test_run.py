@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import onnxsmith
-from onnxsmith.base.report.parts.outputs import OutputArray, Outputs
+from onnxsmith.base.report.parts.verification import OutputArray, Outputs
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.verification.run import _summary

@@ -19,7 +19,7 @@ import onnx_ir as ir
 import pytest
 
 import onnxsmith
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.settings import Save, Verify

@@ -10,7 +10,7 @@ import pytest
 
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError, Problem
-from onnxsmith.cli.commands.view import View
+from onnxsmith.cli.commands.inspect import View
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from tests.viewer.models import HEAD

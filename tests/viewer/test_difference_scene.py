@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.view import View
+from onnxsmith.base.report.parts.written_files import View
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.viewer.scene import Difference
 from onnxsmith.viewer.view import view

@@ -13,13 +13,12 @@ import onnxsmith
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Part, Report
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.report.parts.layers import Layer, Layers
-from onnxsmith.base.report.parts.precision import KeptNode, Precision
-from onnxsmith.base.report.parts.profile import KernelTime, Profile
-from onnxsmith.base.report.parts.quantisation import LayerDamage, Quantisation
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.measurements import KernelTime, Profile
+from onnxsmith.base.report.parts.quantisation import KeptNode, LayerDamage, Precision, Quantisation
 from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage, TargetCheck, TargetChecks
-from onnxsmith.base.report.parts.view import View
+from onnxsmith.base.report.parts.written_files import View
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text

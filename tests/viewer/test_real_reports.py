@@ -10,10 +10,9 @@ import pytest
 
 import onnxsmith
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.precision import Precision
-from onnxsmith.base.report.parts.quantisation import Quantisation
+from onnxsmith.base.report.parts.quantisation import Precision, Quantisation
 from onnxsmith.base.report.parts.target_checks import TargetChecks
-from onnxsmith.base.report.parts.view import View
+from onnxsmith.base.report.parts.written_files import View
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text

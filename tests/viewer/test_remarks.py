@@ -8,10 +8,9 @@ import pytest
 
 import onnxsmith
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.costs import Costs
-from onnxsmith.base.report.parts.precision import Precision
-from onnxsmith.base.report.parts.quantisation import LayerDamage, Quantisation
-from onnxsmith.base.report.parts.simplification import Entry, Simplification
+from onnxsmith.base.report.parts.edits import Entry, Simplification
+from onnxsmith.base.report.parts.model_summary import Costs
+from onnxsmith.base.report.parts.quantisation import LayerDamage, Precision, Quantisation
 from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage, TargetCheck, TargetChecks
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files.save import save

@@ -10,7 +10,7 @@ import pytest
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.view import View
+from onnxsmith.base.report.parts.written_files import View
 from onnxsmith.base.result import Result
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text

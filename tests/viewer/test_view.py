@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.view import View
+from onnxsmith.base.report.parts.written_files import View
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.viewer import page_server
@@ -276,7 +276,7 @@ def test_a_large_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxsmith.cli.commands.view import View as Command
+    from onnxsmith.cli.commands.inspect import View as Command
 
     monkeypatch.chdir(tmp_path)
     save(chain(["Relu"]), "m.onnx")

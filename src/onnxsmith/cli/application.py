@@ -205,7 +205,7 @@ def _refuse_loss(command: Command, pages: Sequence[str]) -> None:
 def _with_pages(report: Report, command: Command, html: str, view: str) -> Report:
     if not html and not view:
         return report
-    from onnxsmith.cli.render.report_pages import Pages, write
+    from onnxsmith.cli.render.html_report import Pages, write
 
     return write(report, Pages(html, view, command.shown()))
 

@@ -18,9 +18,8 @@ from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.edits import Edits
-from onnxsmith.base.report.parts.timing import Timing
-from onnxsmith.base.report.parts.written import Written
-from onnxsmith.base.report.parts.written import written as files_written
+from onnxsmith.base.report.parts.written_files import Timing, Written
+from onnxsmith.base.report.parts.written_files import written as files_written
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save, Verify, verifying
 from onnxsmith.base.words import first_few, several

@@ -13,9 +13,8 @@ from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.edits import Edits
-from onnxsmith.base.report.parts.timing import Timing
 from onnxsmith.base.report.parts.verification import Verification, nothing_verified
-from onnxsmith.base.report.parts.written import Written, written
+from onnxsmith.base.report.parts.written_files import Timing, Written, written
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save, Verify, verifying
 from onnxsmith.base.words import several

@@ -17,9 +17,8 @@ from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.edits import Edits
-from onnxsmith.base.report.parts.timing import Timing
 from onnxsmith.base.report.parts.verification import Verification, nothing_verified
-from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save, Verify, verifying
 from onnxsmith.base.words import first_few, several

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.diagnosis import Axis, Diagnosis, Finding, Weight
-from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.capture import Axis, Diagnosis, Finding, Weight
+from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.words import several

@@ -14,7 +14,7 @@ from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts.capture import Capture, PortMap
-from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.exporter import factory

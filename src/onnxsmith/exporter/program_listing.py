@@ -9,7 +9,7 @@ from typing import Any
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.program import Program, ProgramLine
+from onnxsmith.base.report.parts.capture import Program, ProgramLine
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import several
 from onnxsmith.exporter import factory

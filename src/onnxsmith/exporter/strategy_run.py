@@ -17,10 +17,10 @@ from onnxsmith._version import __version__
 from onnxsmith.base import rooms
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.report.parts.verification import Verification, nothing_verified
-from onnxsmith.base.report.parts.written import Written
-from onnxsmith.base.report.parts.written import written as files_written
+from onnxsmith.base.report.parts.written_files import Written
+from onnxsmith.base.report.parts.written_files import written as files_written
 from onnxsmith.exporter.export_settings import Settings
 from onnxsmith.exporter.graph import baked_inputs, input_axes, output_axes
 from onnxsmith.exporter.graph import program_capture as capturing

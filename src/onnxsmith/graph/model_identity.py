@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 from onnxsmith.base.clock import stage
-from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.model_files import DataFile, ModelFile
-from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.base import DataFile, ModelFile, Report
+from onnxsmith.base.report.parts.written_files import Written
 from onnxsmith.base.result import Result
 from onnxsmith.graph.files import digest
 from onnxsmith.graph.files.load import TEXT_SUFFIXES

@@ -12,10 +12,10 @@ import onnx_ir as ir
 
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.report.parts.verification import Verification
-from onnxsmith.base.report.parts.written import Written
-from onnxsmith.base.report.parts.written import written as files_written
+from onnxsmith.base.report.parts.written_files import Written
+from onnxsmith.base.report.parts.written_files import written as files_written
 from onnxsmith.base.settings import Save
 from onnxsmith.graph.files.save import staged
 from onnxsmith.verification.output_declarations import settled

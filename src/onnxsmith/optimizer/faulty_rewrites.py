@@ -10,7 +10,7 @@ from typing import Protocol
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.base.report.parts.simplification import Entry, Simplification
+from onnxsmith.base.report.parts.edits import Entry, Simplification
 from onnxsmith.base.report.parts.verification import REFUSES, OutputCheck, Verification
 from onnxsmith.base.words import several
 from onnxsmith.graph.files import specification_check as specification

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.simplification import TIDYING, Entry
+from onnxsmith.base.report.parts.edits import TIDYING, Entry
 
 Place = tuple[str, str]
 """A rule's id and the place where it fires. It identifies a rewrite in every run."""

@@ -8,7 +8,7 @@ from collections import Counter
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.runtimes import base as runtimes
 

@@ -6,7 +6,7 @@ changes nothing."""
 
 from __future__ import annotations
 
-from onnxsmith.base.report.parts.simplification import TIDYING
+from onnxsmith.base.report.parts.edits import TIDYING
 from onnxsmith.graph.passes.base import Pass
 from onnxsmith.graph.passes.common_subexpressions import CommonSubexpressions
 from onnxsmith.graph.passes.constants import Constants

@@ -6,8 +6,8 @@ import onnx_ir as ir
 
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import problem
+from onnxsmith.base.report.parts.edits import Entry, Simplification
 from onnxsmith.base.report.parts.explanations import Answer
-from onnxsmith.base.report.parts.simplification import Entry, Simplification
 from onnxsmith.graph.passes.base import Pass
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.inference import Inference

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from onnxsmith.base import rooms
 from onnxsmith.base.garbage_collection import no_collection
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.graph.passes.base import Pass
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.declared_dims import agree

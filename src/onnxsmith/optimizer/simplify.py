@@ -13,9 +13,9 @@ import onnx_ir as ir
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.simplification import Simplification
-from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.report.parts.verification import Verification, nothing_verified
+from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save, Verify, verifying
 from onnxsmith.base.words import several
@@ -146,7 +146,7 @@ def simplify(
 
         extra.append(Rewrites(tuple(one for one in part.fired if one.is_rewrite), part.refused))
     if diff:
-        from onnxsmith.base.report.parts.graph_changes import operator_changes
+        from onnxsmith.base.report.parts.model_changes import operator_changes
 
         extra.append(operator_changes(before, dict(walk.histogram(found.model)), part.fired))
     if why:

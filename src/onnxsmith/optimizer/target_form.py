@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import versions, walk
 from onnxsmith.graph.surgery import opset_conversion as opsets

@@ -13,10 +13,9 @@ import onnx_ir as ir
 from onnxsmith.base.clock import Clock, advance, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.precision import Precision
-from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.quantisation import Precision
 from onnxsmith.base.report.parts.verification import Verification
-from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.spelling import in_python

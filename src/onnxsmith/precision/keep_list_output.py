@@ -12,8 +12,8 @@ import onnx_ir as ir
 from onnxsmith.base.folders import beside, replacing
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import problem
-from onnxsmith.base.report.parts.written import Written
-from onnxsmith.base.report.parts.written import written as files_written
+from onnxsmith.base.report.parts.written_files import Written
+from onnxsmith.base.report.parts.written_files import written as files_written
 from onnxsmith.graph.files.load import TEXT_SUFFIXES, Source
 from onnxsmith.graph.files.save import staged, unwritten
 from onnxsmith.graph.structure import walk

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.base.report.parts.precision import NO_KERNEL, KeptNode
+from onnxsmith.base.report.parts.quantisation import NO_KERNEL, KeptNode
 from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.tensor_paths import places
 from onnxsmith.graph.surgery.exposing import Exposing

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts.quantisation import CurvePoint, Quantisation
-from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.parts.written_files import Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.words import several

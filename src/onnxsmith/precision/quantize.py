@@ -13,8 +13,7 @@ import onnx_ir as ir
 from onnxsmith.base import rooms
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.base.report.parts.timing import Timing
-from onnxsmith.base.report.parts.written import Written, written
+from onnxsmith.base.report.parts.written_files import Timing, Written, written
 from onnxsmith.base.result import Result
 from onnxsmith.base.spelling import in_python
 from onnxsmith.graph.files.load import Source, load

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.precision import InFile
+from onnxsmith.base.report.parts.quantisation import InFile
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned

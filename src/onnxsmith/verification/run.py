@@ -13,8 +13,8 @@ from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.outputs import OutputArray, Outputs
-from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.verification import OutputArray, Outputs
+from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.graph.files.load import Source, load

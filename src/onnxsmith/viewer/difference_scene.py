@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.graph_changes import NodeChange
-from onnxsmith.base.report.parts.model_changes import WeightChange
+from onnxsmith.base.report.parts.model_changes import NodeChange, WeightChange
 from onnxsmith.comparison.graphs.array_differences import equal, figures
 from onnxsmith.comparison.graphs.graph_differences import Found
 from onnxsmith.comparison.graphs.quantizer_pairing import dequantised, is_quantizer

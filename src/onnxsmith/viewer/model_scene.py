@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.clock import stage
-from onnxsmith.base.report.model_files import ModelFile
+from onnxsmith.base.report.base import ModelFile
 from onnxsmith.base.report.parts._text import size
 from onnxsmith.base.words import several
 from onnxsmith.graph.model_identity import model_file

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.model_files import ModelFile
+from onnxsmith.base.report.base import ModelFile, Report
 
 _DIGITS = 12
 """Counts the digits of a hash in a line. A choice: enough to find the hash in a report, few enough to read."""

@@ -10,7 +10,7 @@ from typing import Any
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.program import Program
+from onnxsmith.base.report.parts.capture import Program
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import first_few
 from onnxsmith.viewer import scene

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.base.report.parts.program import Program
+from onnxsmith.base.report.parts.capture import Program
 from onnxsmith.base.words import first_few, several
 from onnxsmith.comparison.graphs.graph_differences import Found
 from onnxsmith.comparison.graphs.model_pairs import paired

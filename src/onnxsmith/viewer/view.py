@@ -11,8 +11,7 @@ from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts._text import size
-from onnxsmith.base.report.parts.view import View
-from onnxsmith.base.report.parts.written import written
+from onnxsmith.base.report.parts.written_files import View, written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.graph.files.load import Source

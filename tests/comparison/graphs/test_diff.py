@@ -15,9 +15,14 @@ import pytest
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.difference import Difference
-from onnxsmith.base.report.parts.graph_changes import AttributeChange, NodeChanges
-from onnxsmith.base.report.parts.model_changes import InterfaceChanges, PropertyChanges, WeightChanges
+from onnxsmith.base.report.parts.model_changes import (
+    AttributeChange,
+    Difference,
+    InterfaceChanges,
+    NodeChanges,
+    PropertyChanges,
+    WeightChanges,
+)
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.render.html_report import to_html
 from onnxsmith.graph.files.save import save

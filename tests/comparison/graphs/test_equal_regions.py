@@ -6,9 +6,8 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.base.report.base import Table
-from onnxsmith.base.report.parts.difference import Difference, otherwise_text
-from onnxsmith.base.report.parts.graph_changes import SameRegions
-from onnxsmith.base.report.parts.view import View
+from onnxsmith.base.report.parts.model_changes import Difference, SameRegions, otherwise_text
+from onnxsmith.base.report.parts.written_files import View
 from onnxsmith.comparison.graphs import equal_regions
 from onnxsmith.comparison.graphs.diff import diff
 from onnxsmith.comparison.graphs.graph_differences import Found

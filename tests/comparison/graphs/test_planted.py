@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxsmith.base.report.parts.difference import Difference
+from onnxsmith.base.report.parts.model_changes import Difference
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.comparison.graphs.diff import diff
 from tests.comparison.graphs.models import TEXTS, disguised, model

@@ -6,10 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from onnxsmith.base.report.parts.difference import Difference
-from onnxsmith.base.report.parts.graph_changes import SameRegions
-from onnxsmith.base.report.parts.model_changes import WeightChanges
-from onnxsmith.base.report.parts.view import View
+from onnxsmith.base.report.parts.model_changes import Difference, SameRegions, WeightChanges
+from onnxsmith.base.report.parts.written_files import View
 from onnxsmith.comparison.graphs import rounded_weights
 from onnxsmith.comparison.graphs.diff import diff
 from onnxsmith.graph.files.text import from_text

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from onnxsmith.base.report.parts.difference import Difference
-from onnxsmith.base.report.parts.graph_changes import NodeChanges
-from onnxsmith.base.report.parts.view import View
+from onnxsmith.base.report.parts.model_changes import Difference, NodeChanges
+from onnxsmith.base.report.parts.written_files import View
 from onnxsmith.comparison.graphs.diff import diff
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.viewer.view import view

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import onnxsmith
-from onnxsmith.base.report.parts.layers import Layers
-from onnxsmith.base.report.parts.layers_by_input import LayersByInput
+from onnxsmith.base.report.parts.layers import Layers, LayersByInput
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.comparison.outputs import multi_input_layers
 from onnxsmith.comparison.outputs.multi_input_layers import chosen

@@ -13,8 +13,7 @@ import torch
 import onnxsmith
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.layers import Layers
-from onnxsmith.base.report.parts.steps import Steps
-from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.parts.verification import Steps, Verification
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.commands.compare import Compare
 from onnxsmith.comparison.outputs.state_names import Fed, by_name

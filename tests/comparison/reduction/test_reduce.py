@@ -13,9 +13,9 @@ import onnx
 import pytest
 
 import onnxsmith
-from onnxsmith.base.report.parts.reduction import Reduction
-from onnxsmith.base.report.parts.written import Written
-from onnxsmith.cli.commands.reduce import Reduce
+from onnxsmith.base.report.parts.edits import Reduction
+from onnxsmith.base.report.parts.written_files import Written
+from onnxsmith.cli.commands.compare import Reduce
 from tests.comparison.reduction.planted import (
     Chain,
     crash,

@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 import onnxsmith
-from onnxsmith.cli.commands.reduce import Reduce
+from onnxsmith.cli.commands.compare import Reduce
 from tests.comparison.reduction.planted import endless, lost_nan, planted, unknown
 from tests.conftest import Refused
 

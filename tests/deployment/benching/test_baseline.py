@@ -11,7 +11,7 @@ import pytest
 
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.base.report.parts.regressions import Regressions
+from onnxsmith.base.report.parts.measurements import Regressions
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.deployment.benching import baseline
 from tests.conftest import Refused

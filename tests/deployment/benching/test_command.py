@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from onnxsmith.base.report.parts.measurements import Latencies, Measurement, Throughput
-from onnxsmith.cli.commands.bench import Bench
+from onnxsmith.cli.commands.run import Bench
 from tests.deployment.benching import models
 from tests.deployment.benching.models import saved
 

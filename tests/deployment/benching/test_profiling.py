@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import onnxsmith
-from onnxsmith.base.report.parts.profile import Profile
+from onnxsmith.base.report.parts.measurements import Profile
 from onnxsmith.deployment.benching.profiling import Numbered
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save

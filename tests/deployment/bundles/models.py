@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.bundle import Bundle, BundleCheck
+from onnxsmith.base.report.parts.target_checks import Bundle, BundleCheck
 
 OPSET = 17
 

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.bundle import Bundle, BundleCheck
+from onnxsmith.base.report.parts.target_checks import Bundle, BundleCheck
 from onnxsmith.deployment.bundles import clients, identifiers
 from onnxsmith.deployment.bundles.forms.python import Python
 from tests.deployment.bundles.models import HOSTILE, checks, identity, linear, manifest, written

@@ -20,7 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.base.report.parts.bundle import Bundle
+from onnxsmith.base.report.parts.target_checks import Bundle
 from onnxsmith.deployment.bundles.forms import cpp
 from tests.deployment.bundles.models import HOSTILE, checks, classifier, hostile, identity, linear, written
 

@@ -13,8 +13,7 @@ from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.edits import Edits
 from onnxsmith.base.report.parts.target_checks import Stage, TargetChecks
-from onnxsmith.base.report.parts.timing import Timing
-from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.settings import Save, Verify
 from onnxsmith.cli.commands.export import Export

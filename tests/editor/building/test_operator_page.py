@@ -10,7 +10,7 @@ from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.item_views import OperatorView
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.cli.commands.op import Op
+from onnxsmith.cli.commands.explain import Op
 from onnxsmith.editor.building import operator_page as module
 from onnxsmith.editor.building.build import build
 from onnxsmith.editor.building.operator_example import example

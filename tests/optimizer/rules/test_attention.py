@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import onnxsmith
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.settings import Verify
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.optimizer.simplification_rounds import simplified

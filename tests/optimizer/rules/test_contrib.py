@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.settings import Verify
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.optimizer.simplification_rounds import simplified

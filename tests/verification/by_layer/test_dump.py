@@ -12,8 +12,8 @@ import pytest
 
 from onnxsmith import Report, dump
 from onnxsmith.base.report.base import Table
-from onnxsmith.base.report.parts.values import ValueRow, Values, bars
-from onnxsmith.cli.commands.dump import Dump
+from onnxsmith.base.report.parts.layers import ValueRow, Values, bars
+from onnxsmith.cli.commands.inspect import Dump
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.verification.by_layer.value_bundle import read

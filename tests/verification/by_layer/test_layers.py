@@ -16,8 +16,7 @@ import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.layers import Layers
-from onnxsmith.base.report.parts.outputs import Outputs
-from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.parts.verification import Outputs, Verification
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.comparison.outputs.single_input_layers import LayerOptions
 from onnxsmith.exporter.tracing.torch_logging import quiet

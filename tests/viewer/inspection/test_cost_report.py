@@ -12,8 +12,7 @@ import pytest
 from onnxsmith import inspect
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report, Text
-from onnxsmith.base.report.parts.costs import Costs, short
-from onnxsmith.base.report.parts.model_summary import MacTerm
+from onnxsmith.base.report.parts.model_summary import Costs, MacTerm, short
 from onnxsmith.cli.commands.inspect import Inspect
 from onnxsmith.graph.files.text import from_text
 

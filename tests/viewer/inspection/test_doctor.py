@@ -15,7 +15,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.environment import Environment
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.cli.commands.doctor import Doctor
+from onnxsmith.cli.commands.explain import Doctor
 from onnxsmith.graph.structure.versions import newest
 from onnxsmith.runtimes import onnxruntime as runtime
 from onnxsmith.viewer.inspection import doctor as room

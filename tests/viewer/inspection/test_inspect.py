@@ -12,9 +12,8 @@ from onnx import TensorProto, helper
 
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Facts, Report, Table
-from onnxsmith.base.report.parts.item_views import ModelText, NodeView, TensorView
+from onnxsmith.base.report.parts.item_views import ModelText, NodeTable, NodeView, Operand, TensorView
 from onnxsmith.base.report.parts.model_summary import MacTerm, ModelSummary, Module
-from onnxsmith.base.report.parts.tables import NodeTable, Operand
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.commands.inspect import Inspect
 from onnxsmith.graph.files.load import Source

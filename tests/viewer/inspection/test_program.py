@@ -8,7 +8,7 @@ import pytest
 from onnxsmith import inspect
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report, Table
-from onnxsmith.base.report.parts.program import Program, ProgramLine
+from onnxsmith.base.report.parts.capture import Program, ProgramLine
 from onnxsmith.cli.commands.inspect import Inspect
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.reading.program_lines import beside, shortened

@@ -14,8 +14,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.item_views import TensorView
-from onnxsmith.base.report.parts.tables import Statistics, TensorRow, TensorTable
+from onnxsmith.base.report.parts.item_views import Statistics, TensorRow, TensorTable, TensorView
 from onnxsmith.graph.reading.statistics import statistics
 from onnxsmith.viewer.inspection.inspect import inspect
 

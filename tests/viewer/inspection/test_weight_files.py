@@ -16,7 +16,7 @@ from safetensors import safe_open
 from onnxsmith import inspect
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.parts.written_files import Written
 from onnxsmith.cli.commands.inspect import Inspect
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text

@@ -1,4 +1,4 @@
-"""`onnxsmith edit MODEL PATCH -o FILE`."""
+"""`onnxsmith edit MODEL PATCH -o FILE`, `onnxsmith merge FIRST SECOND -o FILE`, `onnxsmith split MODEL -o FOLDER`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onnxsmith.base.options import argument
+from onnxsmith.base.options import argument, flag, group, option
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.cli.commands._edit_options import Editing
+from onnxsmith.base.settings import Save, Verify
+from onnxsmith.cli.commands._edit_options import Editing, selectors
+from onnxsmith.cli.commands.base import Command
 
 if TYPE_CHECKING:
     from onnxsmith.editor.steps.base import Step
@@ -48,3 +50,96 @@ class Edit(Editing):
                 fix="add the path of a .toml file with [[step]] tables",
             )
         return Report(self.name, Verdict.DONE, (StepList(tuple(patch.described())),), headline="")
+
+
+@dataclass(frozen=True)
+class Merge(Command):
+    """Join two models, and compare each with its part of the whole."""
+
+    name = "merge"
+
+    first: str = argument("the .onnx file whose outputs are read", metavar="FIRST")
+    second: str = argument("the .onnx file that reads them", metavar="SECOND")
+    output: str = option("the file to write", short="-o", metavar="FILE", default="", writes=True)
+    wire: tuple[str, ...] = option(
+        "OUTPUT=INPUT: this input of the second reads this output of the first; repeatable; "
+        "default: equal names, else the only output and the only input",
+        default=(),
+        metavar="WIRE",
+    )
+    siblings: bool = flag(
+        "put the models side by side, no outputs joined to inputs; inputs of the same name become one"
+    )
+    keep: bool = flag("keep the outputs of the first that the second reads")
+    first_prefix: str = option("put this text before the names of the first model", default="", metavar="TEXT")
+    second_prefix: str = option("put this text before the names of the second model", default="", metavar="TEXT")
+    no_verify: bool = flag("write the file without verifying it; the report says so")
+    verify: Verify = group(Verify)
+    save: Save = group(Save)
+
+    def shown(self) -> tuple[str, ...]:
+        return (self.output,)
+
+    def run(self) -> Report:
+        from onnxsmith.base.problem import problem
+        from onnxsmith.editor.merge import merge
+
+        if not self.output:
+            raise problem("edit/no-output", "no output file was given", fix="add -o merged.onnx")
+        if self.wire and self.siblings:
+            raise problem("merge/no-joint", "--siblings joins no tensors, but --wire does", fix="leave one of them out")
+        wires = {}
+        for text in self.wire:
+            source, equals, port = text.partition("=")
+            if not (source and equals and port):
+                raise problem("merge/no-port", f"{text!r} is no wire", fix="write OUTPUT=INPUT: --wire features=x")
+            wires[source] = port
+        return merge(
+            self.first,
+            self.second,
+            self.output,
+            wires=wires if wires or self.siblings else None,
+            keep=self.keep,
+            prefixes=(self.first_prefix, self.second_prefix),
+            verify=self.verify if not self.no_verify else False,
+            save=self.save,
+        ).report
+
+
+@dataclass(frozen=True)
+class Split(Command):
+    """Divide a model into pieces that run by themselves, and verify that together they are the model."""
+
+    name = "split"
+
+    model: str = argument("the .onnx file", metavar="MODEL")
+    output: str = option("the folder to write", short="-o", metavar="FOLDER", default="")
+    into: int = option("the number of pieces, with about the same bytes of weights", default=0, metavar="N")
+    at: tuple[str, ...] = option(
+        "a tensor that ends a piece, or a table: '{ producer = \"relu\" }'; repeatable", default=(), metavar="TENSOR"
+    )
+    nodes: bool = flag("make a piece of each node")
+    by_nodes: bool = flag("with --into: about the same number of nodes instead")
+    no_verify: bool = flag("write the files without verifying them; the report says so")
+    verify: Verify = group(Verify)
+    save: Save = group(Save)
+
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
+    def run(self) -> Report:
+        from onnxsmith.base.problem import problem
+        from onnxsmith.editor.split import split
+
+        if not self.output:
+            raise problem("edit/no-output", "no output folder was given", fix="add -o pieces")
+        return split(
+            self.model,
+            self.output,
+            into=self.into or None,
+            at=selectors(self.at),
+            nodes=self.nodes,
+            by_nodes=self.by_nodes,
+            verify=self.verify if not self.no_verify else False,
+            save=self.save,
+        ).report

@@ -1,11 +1,11 @@
-"""`onnxsmith explain ID [MODEL]`."""
+"""`onnxsmith explain ID [MODEL]`, `onnxsmith op NAME`, `onnxsmith doctor`."""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
 
-from onnxsmith.base.options import argument
+from onnxsmith.base.options import argument, option
 from onnxsmith.base.report.base import Report
 from onnxsmith.cli.commands.base import Command
 
@@ -31,3 +31,31 @@ class Explain(Command):
 
         text = sys.stdin.buffer.read().decode("utf-8", "replace") if self.id == _STDIN else self.id
         return explain(text.strip() if self.id == _STDIN else text, self.model or None)
+
+
+@dataclass(frozen=True)
+class Op(Command):
+    """Show an operator: operands, attributes, what changed at each opset, onnxruntime's CPU kernels, an example that
+    runs."""
+
+    name = "op"
+
+    operator: str = argument("the operator: Resize, or ai.onnx.ml::TreeEnsemble", metavar="NAME")
+    opset: int | None = option("show the form of this opset; default: the newest")
+
+    def run(self) -> Report:
+        from onnxsmith.editor.building.operator_page import operator_page
+
+        return operator_page(self.operator, opset=self.opset)
+
+
+@dataclass(frozen=True)
+class Doctor(Command):
+    """Show the installed runtimes, devices and versions, and name the versions that do not work together."""
+
+    name = "doctor"
+
+    def run(self) -> Report:
+        from onnxsmith.viewer.inspection.doctor import doctor
+
+        return doctor()

@@ -1,4 +1,4 @@
-"""`onnxsmith inspect MODEL [NAME]`."""
+"""`onnxsmith inspect MODEL [NAME]`, `onnxsmith view MODEL [NEW]`, `onnxsmith dump model.onnx -o values.safetensors`."""
 
 from __future__ import annotations
 
@@ -86,3 +86,95 @@ class Inspect(Command):
         from onnxsmith.exporter.program_listing import is_torch
 
         return is_torch(self.model)
+
+
+@dataclass(frozen=True)
+class View(Command):
+    """Show a model, or what differs between two, in one HTML page that needs no network.
+
+    Torch modules, scopes of names, repeated blocks, branches and functions open as levels. Writes MODEL.html in this
+    folder, unless another output is named. Nothing is run.
+    """
+
+    name = "view"
+
+    model: str = argument("an .onnx file, or ONNX text in .onnxtxt", metavar="MODEL")
+    new: str = argument("a model to compare with it", default="", metavar="NEW")
+    output: str = option("the HTML file to write", short="-o", metavar="FILE", default="", writes=True)
+    with_: tuple[str, ...] = option(
+        "colour the nodes by a report that another command wrote with --json; repeatable",
+        default=(),
+        name="with_",
+        metavar="REPORT",
+    )
+    svg: str | None = option("draw one level as an SVG picture", metavar="FILE", writes=True)
+    png: str | None = option("draw one level as a PNG picture", metavar="FILE", writes=True)
+    module: str = option(
+        "the level to draw, and to open the page at: a torch module, scope, branch or function by its path",
+        default="",
+        metavar="PATH",
+    )
+    serve: bool = flag("open a page over 50 MB from a port of this machine (127.0.0.1), until Ctrl-C")
+
+    def run(self) -> Report:
+        from pathlib import Path
+
+        from onnxsmith.viewer.page_server import serve
+        from onnxsmith.viewer.view import view
+
+        output = self.output
+        if not output and not self.svg and not self.png:
+            output = f"{Path(self.new or self.model).stem}.html"
+        result = view(
+            self.model,
+            self.new or None,
+            output=output or None,
+            reports=self.with_,
+            svg=self.svg,
+            png=self.png,
+            module=self.module,
+        )
+        return serve(result) if self.serve else result.report
+
+
+@dataclass(frozen=True)
+class Dump(Command):
+    """Write the values of a model's tensors on one input.
+
+    Without --output, show their statistics and write nothing.
+    """
+
+    name = "dump"
+
+    model: str = argument("the .onnx file; m.onnx@reference runs it on that runtime", metavar="MODEL")
+    output: str | None = option("file to write: .safetensors or .npz", short="-o", metavar="FILE", writes=True)
+    tensor: tuple[str, ...] = option(
+        "a tensor, or a pattern such as '*attention*'; repeatable; default: all tensors", default=(), metavar="NAME"
+    )
+    input: tuple[str, ...] = option(
+        "inputs: x=photo.png, inputs.npz; repeatable; inputs not given are generated", default=(), metavar="SPEC"
+    )
+    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=4; repeatable", default=(), metavar="NAME=SIZE")
+    statistics: bool = flag("also show the statistics of the written tensors")
+    runtime: str | None = option("runtime: onnxruntime, openvino, tract, iree, web or reference", metavar="NAME")
+    seed: int = option("seed of the generated inputs", default=0)
+    memory: int = option("megabytes of tensor values in memory at once", default=1024, metavar="MB")
+
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
+    def run(self) -> Report:
+        from onnxsmith.verification.by_layer.dump import dump
+        from onnxsmith.verification.inputs import user_inputs
+
+        return dump(
+            self.model,
+            self.output,
+            tensors=self.tensor,
+            inputs=self.input,
+            runtime=self.runtime,
+            sizes=user_inputs.sizes(self.dim),
+            seed=self.seed,
+            statistics=self.statistics,
+            budget=self.memory * 10**6,
+        ).report

@@ -1,13 +1,63 @@
-"""`onnxsmith quantize m.onnx -o q.onnx --to int8`."""
+"""`onnxsmith quantize m.onnx -o q.onnx --to int8`, and `prune` and `bisect`, which measure models as it does."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from onnxsmith.base.options import argument, flag, group, option
 from onnxsmith.base.report.base import Report
-from onnxsmith.cli.commands._score_options import Circumstances, Metric, data, kept, samples
 from onnxsmith.cli.commands.base import Command
+
+
+def data() -> Any:
+    """Makes the option `--data`."""
+    return option(
+        "what the score is measured on: a folder of images, an .npz, a .jsonl, file.py:function", metavar="DATA"
+    )
+
+
+def samples() -> Any:
+    """Makes the option `--samples`."""
+    return option("largest number of test samples; default: all", metavar="COUNT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """Which score is measured."""
+
+    metric: str | None = option(
+        "top1, cer, wer, psnr, cosine, perplexity, map50, or file.py:function of predictions and labels",
+        metavar="NAME",
+    )
+    decode: str | None = option("file.py:function that makes a prediction from the outputs", metavar="FUNCTION")
+    preprocess: str | None = option("file.py:function that makes arrays from an item of the data", metavar="FUNCTION")
+
+    def given(self) -> dict[str, Any]:
+        """Returns the arguments for the Python function."""
+        return {"metric": self.metric, "decode": self.decode, "preprocess": self.preprocess}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circumstances:
+    """How inputs are generated, and whether time is measured."""
+
+    no_time: bool = flag("measure no time")
+    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
+    seed: int = option("seed of generated inputs", default=0)
+
+    def given(self) -> dict[str, Any]:
+        """Returns the arguments for the Python function."""
+        from onnxsmith.verification.inputs import user_inputs as given
+
+        return {"measure_time": not self.no_time, "sizes": given.sizes(self.dim), "seed": self.seed}
+
+
+def kept(path: str | None) -> tuple[str, ...]:
+    """Returns the entries of a keep-list; none without a path."""
+    from onnxsmith.precision import keep_list
+
+    return () if path is None else keep_list.read(path)
 
 
 @dataclass(frozen=True)
@@ -68,4 +118,135 @@ class Quantize(Command):
             allow_slower=self.allow_slower,
             **self.score.given(),
             **self.rest.given(),
+        ).report
+
+
+@dataclass(frozen=True)
+class Prune(Command):
+    """Remove channels from a model, so that its tensors become smaller; train the result on to regain its score.
+
+    A channel goes with all that depends on it. Example:
+
+        onnxsmith prune net.onnx -o small.onnx --share 30% --keep-list kept.json
+
+    small.onnx has 30% fewer channels in each group of layers, and is proven to compute what net.onnx computes without
+    these channels. kept.json says which part of each weight stayed.
+    """
+
+    name = "prune"
+
+    model: str = argument("the .onnx file", metavar="MODEL")
+    output: str | None = option("the .onnx to write", short="-o", metavar="FILE", writes=True)
+    share: str | None = option(
+        "share of each group's channels to remove; default: 30%, with --budget at most 90%", metavar="SHARE"
+    )
+    by: str = option(
+        "how to find the channels that matter least: norm, activation or first-order", default="norm", metavar="MEASURE"
+    )
+    saliency: str | None = option(
+        "for --by first-order: an .npz with the squares of weight times gradient by torch parameter", metavar="FILE"
+    )
+    all_together: bool = flag("take the share of the channels of all groups together, not of each group")
+    multiple: int | None = option(
+        "keep a multiple of this many channels in each layer; default: 8 in layers with 32 or more", metavar="COUNT"
+    )
+    keep: str | None = option(
+        "layers that keep all channels: a keep-list, with * for any characters in a name", metavar="FILE"
+    )
+    data: str | None = data()
+    calibration: str | None = option(
+        "other data, for --by activation; default: each fourth sample of --data", metavar="DATA"
+    )
+    score: Metric = group(Metric)
+    budget: str | None = option(
+        "remove the largest share that makes the score no worse than this: 1% of it, or a number", metavar="AMOUNT"
+    )
+    keep_list: str | None = option("write the indices kept of each weight to this .json", metavar="FILE", writes=True)
+    samples: int | None = samples()
+    evaluations: int = option("largest number of shares to evaluate for a budget", default=12, metavar="COUNT")
+    rest: Circumstances = group(Circumstances)
+
+    def shown(self) -> tuple[str, ...]:
+        return (self.model,)
+
+    def run(self) -> Report:
+        from onnxsmith.precision.pruning.prune import prune
+
+        return prune(
+            self.model,
+            self.output,
+            share=self.share,
+            by=self.by,
+            saliency=self.saliency,
+            all_together=self.all_together,
+            multiple=self.multiple,
+            keep=kept(self.keep),
+            data=self.data,
+            calibration=self.calibration,
+            budget=self.budget,
+            keep_list=self.keep_list,
+            samples=self.samples,
+            evaluations=self.evaluations,
+            **self.score.given(),
+            **self.rest.given(),
+        ).report
+
+
+@dataclass(frozen=True)
+class Bisect(Command):
+    """Find the nodes that must stay in float32 for the rest to be float16 or bfloat16.
+
+    The list is minimal: if any node is removed from it, the outputs are out of tolerance. Example:
+
+        onnxsmith bisect net.onnx -o keep.txt --tolerance 1e-2 --model net-fp16.onnx
+
+    keep.txt then holds one node name per line, for example `/norm/Pow` and `/norm/ReduceMean`. net-fp16.onnx computes
+    these two nodes in float32 and all others in float16.
+    """
+
+    name = "bisect"
+
+    model_file: str = argument("the .onnx file, in float32", metavar="MODEL")
+    output: str | None = option("the keep-list to write, .txt or .json", short="-o", metavar="FILE", writes=True)
+    to: str = option("the dtype of the other nodes: float16 or bfloat16", default="float16", metavar="DTYPE")
+    tolerance: float | None = option(
+        "largest difference allowed, relative to the output's scale; default: estimated from rounding",
+        metavar="NUMBER",
+    )
+    model: str | None = option("write the mixed model to this .onnx", metavar="FILE", writes=True)
+    keep: str | None = option("a keep-list whose nodes always stay in float32; * for any characters", metavar="FILE")
+    input: tuple[str, ...] = option(
+        "inputs to compare on: inputs.npz, x=photo.png; repeatable; a repeated name starts the next set of inputs",
+        default=(),
+        metavar="SPEC",
+    )
+    only_given: bool = flag("compare on the given inputs only; generate none")
+    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
+    runtime: str | None = option("runtime to compare on: onnxruntime or reference", metavar="NAME")
+    any_runtime: bool = flag("judge by rounding only, even if the runtime has no kernels of the dtype")
+    tries: int | None = option("largest number of variants to try; default: no limit", metavar="COUNT")
+    seed: int = option("seed of the generated inputs", default=0)
+
+    def shown(self) -> tuple[str, ...]:
+        return (self.model_file,)
+
+    def run(self) -> Report:
+        from onnxsmith.precision import keep_list as keep
+        from onnxsmith.precision.bisect import bisect
+        from onnxsmith.verification.inputs import user_inputs
+
+        return bisect(
+            self.model_file,
+            self.output,
+            to=self.to,
+            tolerance=self.tolerance,
+            keep=keep.read(self.keep) if self.keep is not None else (),
+            inputs=self.input,
+            sizes=user_inputs.sizes(self.dim),
+            only_given=self.only_given,
+            runtime=self.runtime,
+            any_runtime=self.any_runtime,
+            model=self.model,
+            tries=self.tries,
+            seed=self.seed,
         ).report

@@ -1,4 +1,4 @@
-"""`onnxsmith run model.onnx --input x=photo.png`."""
+"""`onnxsmith run model.onnx --input x=photo.png`, `onnxsmith bench m.onnx`."""
 
 from __future__ import annotations
 
@@ -50,5 +50,73 @@ class Run(Command):
             output=self.output,
             random=self.random,
             sizes=user_inputs.sizes(self.dim),
+            seed=self.seed,
+        ).report
+
+
+@dataclass(frozen=True)
+class Bench(Command):
+    """Measure how long models take to run, and which one is faster.
+
+    Each MODEL is one of: m.onnx; m.onnx@openvino (on that runtime); file.py:factory (the torch module that the factory
+    returns); m.pt2 (a program of torch.export). Several are measured in turns, and compared with the first. None is
+    called faster if the difference is within the noise, or if the outputs differ.
+    """
+
+    name = "bench"
+
+    models: tuple[str, ...] = argument("models to measure", metavar="MODEL…")
+    subject: tuple[str, ...] = option(
+        "what to run on: onnxruntime, onnxruntime:basic, onnxruntime:cuda, openvino:threads=2, reference, torch, "
+        "torch-compile; repeatable",
+        default=(),
+        metavar="RUNTIME",
+    )
+    input: tuple[str, ...] = option(
+        "inputs: x=photo.png, x=array.npy, inputs.npz; the others are generated; repeatable",
+        default=(),
+        metavar="SPEC",
+    )
+    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=8; repeatable", default=(), metavar="NAME=SIZE")
+    batch: str = option("batch sizes for throughput: 1,4,16, or NAME=1,4,16 of another dimension", default="")
+    threads: str = option("numbers of threads for throughput: 1,2", default="")
+    profile: bool = flag("show which operators, torch modules and kernels take the time; on onnxruntime")
+    save: str | None = option("write the figures to this JSON file, for --against", metavar="FILE", writes=True)
+    against: str | None = option(
+        "compare with saved figures; the exit status is 1 if a subject is slower beyond the noise", metavar="FILE"
+    )
+    allow: str = option("how much slower than --against a subject may be", default="5%", metavar="SHARE")
+    any_machine: bool = flag("compare even with figures of another machine, or of other versions")
+    seconds: float = option("seconds of measuring, not counting the start of processes", default=20.0)
+    tolerance: float | None = option(
+        "largest difference of outputs allowed, relative to their scale; default: estimated from rounding",
+        metavar="NUMBER",
+    )
+    seed: int = option("seed of the generated inputs and of the order", default=0)
+
+    def shown(self) -> tuple[str, ...]:
+        return self.models[:1]
+
+    def run(self) -> Report:
+        from onnxsmith.deployment.benching.bench import bench
+        from onnxsmith.deployment.benching.bench_options import counts, share
+        from onnxsmith.verification.inputs import user_inputs
+
+        name, _, batches = self.batch.rpartition("=")
+        return bench(
+            *self.models,
+            subjects=self.subject,
+            inputs=self.input,
+            sizes=user_inputs.sizes(self.dim),
+            batches=counts(batches, "--batch 1,4,16"),
+            batch_name=name,
+            threads=counts(self.threads, "--threads 1,2"),
+            profile=self.profile,
+            save=self.save,
+            against=self.against,
+            allow=share(self.allow, "--allow 5%"),
+            any_machine=self.any_machine,
+            seconds=self.seconds,
+            tolerance=self.tolerance,
             seed=self.seed,
         ).report

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.graph_changes import AttributeChange
+from onnxsmith.base.report.parts.model_changes import AttributeChange
 from onnxsmith.graph.reading.exact_text import attribute_text
 from onnxsmith.graph.structure import attribute_keys, schema, walk
 

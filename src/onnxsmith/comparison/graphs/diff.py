@@ -12,9 +12,7 @@ from onnxsmith.base.clock import stage
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.difference import Difference
-from onnxsmith.base.report.parts.graph_changes import SameRegions
-from onnxsmith.base.report.parts.model_changes import PortChange, Renaming, Renamings
+from onnxsmith.base.report.parts.model_changes import Difference, PortChange, Renaming, Renamings, SameRegions
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.words import several

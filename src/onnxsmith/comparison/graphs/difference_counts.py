@@ -7,12 +7,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Part
-from onnxsmith.base.report.parts.graph_changes import NodeChange, NodeChanges, Region
 from onnxsmith.base.report.parts.model_changes import (
     InterfaceChanges,
+    NodeChange,
+    NodeChanges,
     PortChange,
     PropertyChange,
     PropertyChanges,
+    Region,
     WeightChange,
     WeightChanges,
 )

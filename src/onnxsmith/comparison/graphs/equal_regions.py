@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts import graph_changes as report
+from onnxsmith.base.report.parts import model_changes as report
 from onnxsmith.comparison.graphs.consistency import judged, reads_equal_constants
 from onnxsmith.comparison.graphs.pairing_view import View
 from onnxsmith.comparison.graphs.pairs import Pairs, Same

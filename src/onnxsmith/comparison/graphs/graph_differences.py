@@ -7,8 +7,14 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.graph_changes import AttributeChange, NodeChange, Reader, WiringChange
-from onnxsmith.base.report.parts.model_changes import PortChange, WeightChange
+from onnxsmith.base.report.parts.model_changes import (
+    AttributeChange,
+    NodeChange,
+    PortChange,
+    Reader,
+    WeightChange,
+    WiringChange,
+)
 from onnxsmith.comparison.graphs import attribute_changes, equal_regions, operand_differences, ports, unrelated
 from onnxsmith.comparison.graphs.constant_recognition import is_constant
 from onnxsmith.comparison.graphs.equal_regions import SameRegion

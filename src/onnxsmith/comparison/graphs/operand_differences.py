@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.graph_changes import AttributeChange
+from onnxsmith.base.report.parts.model_changes import AttributeChange
 from onnxsmith.comparison.graphs import attribute_changes
 from onnxsmith.comparison.graphs.interning import Level
 from onnxsmith.comparison.graphs.pairing_view import View, trimmed

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.graph_changes import OwnNode, Reader, Region
+from onnxsmith.base.report.parts.model_changes import OwnNode, Reader, Region
 from onnxsmith.comparison.graphs.pairing_view import View
 from onnxsmith.graph.reading.exact_text import attribute_text, dtype_name
 from onnxsmith.graph.structure import walk

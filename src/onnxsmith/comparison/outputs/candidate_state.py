@@ -10,9 +10,7 @@ import numpy as np
 
 from onnxsmith.base.clock import advance
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.base.report.parts.state import StatePair
-from onnxsmith.base.report.parts.steps import Step, Steps
-from onnxsmith.base.report.parts.verification import OutputCheck, Verification
+from onnxsmith.base.report.parts.verification import OutputCheck, StatePair, Step, Steps, Verification
 from onnxsmith.comparison.outputs.reference_steps import Rolled
 from onnxsmith.comparison.outputs.state_names import Fed
 from onnxsmith.runtimes.base import Outputs, Session

@@ -13,11 +13,9 @@ from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.layers import Layers
-from onnxsmith.base.report.parts.layers_by_input import LayersByInput
-from onnxsmith.base.report.parts.steps import Steps
-from onnxsmith.base.report.parts.timing import Timing
-from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.parts.layers import Layers, LayersByInput
+from onnxsmith.base.report.parts.verification import Steps, Verification
+from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.comparison.outputs.candidate_state import compared as in_steps

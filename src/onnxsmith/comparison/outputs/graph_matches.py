@@ -10,8 +10,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.clock import stage
 from onnxsmith.base.garbage_collection import no_collection
-from onnxsmith.base.report.parts.graph_changes import NodeChange, OwnNode, Region
-from onnxsmith.base.report.parts.model_changes import WeightChange
+from onnxsmith.base.report.parts.model_changes import NodeChange, OwnNode, Region, WeightChange
 from onnxsmith.comparison.graphs.graph_differences import Found
 from onnxsmith.comparison.graphs.model_pairs import paired
 from onnxsmith.graph.structure.walk import node_label

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from onnxsmith.base.clock import advance
-from onnxsmith.base.report.parts.layers import Layers
-from onnxsmith.base.report.parts.layers_by_input import FirstSeen, LayersByInput, OneInput
+from onnxsmith.base.report.parts.layers import FirstSeen, Layers, LayersByInput, OneInput
 from onnxsmith.comparison.outputs.sides import SideSource
 from onnxsmith.comparison.outputs.single_input_layers import LayerOptions, by_layer
 from onnxsmith.verification.inputs.generate import Feed

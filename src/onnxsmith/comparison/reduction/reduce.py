@@ -13,9 +13,8 @@ from onnxsmith.base import rooms
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.reduction import Reduction
-from onnxsmith.base.report.parts.timing import Timing
-from onnxsmith.base.report.parts.written import Written, written
+from onnxsmith.base.report.parts.edits import Reduction
+from onnxsmith.base.report.parts.written_files import Timing, Written, written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.words import several

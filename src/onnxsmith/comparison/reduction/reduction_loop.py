@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onnxsmith.base.clock import advance
-from onnxsmith.base.report.parts.reduction import Step
+from onnxsmith.base.report.parts.edits import Step
 from onnxsmith.comparison.reduction import reduction_steps
 from onnxsmith.comparison.reduction.case import Case, fed
 from onnxsmith.comparison.reduction.checks.base import names

@@ -21,7 +21,7 @@ import numpy as np
 
 from onnxsmith.base.folders import replacing
 from onnxsmith.base.problem import Problem, problem
-from onnxsmith.base.report.parts.regressions import Regression, Regressions
+from onnxsmith.base.report.parts.measurements import Regression, Regressions
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import machine
 from onnxsmith.deployment.benching.bench_options import Request

@@ -15,7 +15,7 @@ from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Part
 from onnxsmith.base.report.parts.measurements import Throughput
-from onnxsmith.base.report.parts.written import written
+from onnxsmith.base.report.parts.written_files import written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.deployment.benching import baseline

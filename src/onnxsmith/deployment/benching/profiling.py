@@ -12,7 +12,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
-from onnxsmith.base.report.parts.profile import KernelTime, ModuleTime, OperatorTime, Profile
+from onnxsmith.base.report.parts.measurements import KernelTime, ModuleTime, OperatorTime, Profile
 from onnxsmith.deployment.benching.subject_preparation import Ready
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure import walk

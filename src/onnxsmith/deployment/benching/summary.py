@@ -16,7 +16,7 @@ from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts._text import duration
 from onnxsmith.base.report.parts.measurements import Latencies, Latency, Measurement, Ratio, Ratios
-from onnxsmith.base.report.parts.timing import Timing
+from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import machine
 from onnxsmith.base.words import first_few

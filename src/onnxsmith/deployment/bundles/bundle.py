@@ -18,9 +18,8 @@ from onnxsmith.base import folders
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.bundle import Bundle, BundleCheck
-from onnxsmith.base.report.parts.timing import Timing
-from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.parts.target_checks import Bundle, BundleCheck
+from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.words import first_few

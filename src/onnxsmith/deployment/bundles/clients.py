@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxsmith.base.problem import problem
-from onnxsmith.base.report.parts.bundle import BundleCheck
+from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.base.system import children, memory_limit
 from onnxsmith.base.words import several
 from onnxsmith.runtimes import _call_limits

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Part
 from onnxsmith.base.report.parts.edits import Edits
-from onnxsmith.base.report.parts.written import Written, written
+from onnxsmith.base.report.parts.written_files import Written, written
 from onnxsmith.base.settings import Save, Verify
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.fix_search import UNKNOWN, Fixed, Search, fixed, taken

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.timing import Timing
-from onnxsmith.base.report.parts.written import Written
+from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.settings import Save, Verify
 from onnxsmith.deployment.checking.check import check

@@ -12,8 +12,7 @@ import onnx_ir as ir
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.timing import Timing
-from onnxsmith.base.report.parts.written import written
+from onnxsmith.base.report.parts.written_files import Timing, written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.item_views import FormalAttribute, Kernel, Operand, OperatorView
+from onnxsmith.base.report.parts.item_views import FormalAttribute, FormalOperand, Kernel, OperatorView
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.editor.building.operator_example import example
 from onnxsmith.graph.reading import operator_history
@@ -71,9 +71,11 @@ def operator_page(name: str, *, opset: int | None = None) -> Report:
     return Report("op", Verdict.DONE, (part,), notes=tuple(notes), headline=headline)
 
 
-def _operands(formal: Iterable[Parameter]) -> tuple[Operand, ...]:
+def _operands(formal: Iterable[Parameter]) -> tuple[FormalOperand, ...]:
     return tuple(
-        Operand(one.name, operator_history.kind(one), one.type, tuple(sorted(map(operator_history.short, one.types))))
+        FormalOperand(
+            one.name, operator_history.kind(one), one.type, tuple(sorted(map(operator_history.short, one.types)))
+        )
         for one in formal
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.base.report.parts.outputs import Outputs
+from onnxsmith.base.report.parts.verification import Outputs
 from onnxsmith.graph.operators.operator_methods import LINE
 from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.structure import walk

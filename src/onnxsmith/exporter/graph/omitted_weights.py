@@ -16,7 +16,7 @@ import onnx_ir as ir
 import torch
 
 from onnxsmith.base.problem import problem
-from onnxsmith.base.report.parts.simplification import Simplification
+from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.seams.torch import trees as pytree
 from onnxsmith.base.words import first_few
 from onnxsmith.exporter.tracing.flat_module import own_name

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import ClassVar
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.base.report.parts.diagnosis import Weight
+from onnxsmith.base.report.parts.capture import Weight
 from onnxsmith.exporter.lint._expressions import UNDECIDED
 from onnxsmith.exporter.lint._flow import Flow
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.base.report.parts.diagnosis import Weight
+from onnxsmith.base.report.parts.capture import Weight
 from onnxsmith.exporter.lint._flow import Flow
 from onnxsmith.exporter.lint._values import OTHER, Kind, Value
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.base.report.parts.diagnosis import Weight
+from onnxsmith.base.report.parts.capture import Weight
 from onnxsmith.exporter.lint import _argument_lifting
 from onnxsmith.exporter.lint._values import Kind
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark

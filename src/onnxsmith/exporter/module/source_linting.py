@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from onnxsmith.base import rooms
-from onnxsmith.base.report.parts.diagnosis import Finding
+from onnxsmith.base.report.parts.capture import Finding
 from onnxsmith.exporter.factory import is_installed, place
 from onnxsmith.exporter.lint._function_reading import Call, IsUsers, Reader, nodes
 from onnxsmith.exporter.lint._patch import Patch, patches

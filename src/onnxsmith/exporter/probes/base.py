@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from onnxsmith.base.problem import OnnxsmithError, Problem
-from onnxsmith.base.report.parts.diagnosis import Finding
+from onnxsmith.base.report.parts.capture import Finding
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.exporter.export_run import Job
 from onnxsmith.exporter.factory import TorchModel

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.base.report.parts.diagnosis import Finding, Weight
+from onnxsmith.base.report.parts.capture import Finding, Weight
 from onnxsmith.exporter.causes.base import recognise
 from onnxsmith.exporter.graph import baked_inputs
 from onnxsmith.exporter.inputs.forward_parameters import signature

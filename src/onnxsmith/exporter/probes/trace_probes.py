@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.base.report.parts.diagnosis import Finding, Weight
+from onnxsmith.base.report.parts.capture import Finding, Weight
 from onnxsmith.exporter.causes._message_text import sentence
 from onnxsmith.exporter.causes.base import recognise
 from onnxsmith.exporter.factory import place

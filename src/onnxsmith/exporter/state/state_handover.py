@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
-from onnxsmith.base.report.parts.state import State, StatePair
+from onnxsmith.base.report.parts.verification import State, StatePair
 from onnxsmith.base.words import first_few
 from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.inputs.state_pairs import METADATA, Carried

@@ -9,7 +9,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
-from onnxsmith.base.report.parts.program import Program, ProgramLine, ProgramNode
+from onnxsmith.base.report.parts.capture import Program, ProgramLine, ProgramNode
 from onnxsmith.graph.reading.scopes import Scope, nodes
 from onnxsmith.graph.reading.weights import is_constant
 from onnxsmith.graph.structure import provenance

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.tables import Statistics
+from onnxsmith.base.report.parts.item_views import Statistics
 from onnxsmith.graph.reading.exact_text import flat
 
 _PIECE = 1 << 18

@@ -17,9 +17,8 @@ from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts.measurements import Ratio
 from onnxsmith.base.report.parts.pruning import Pruning, SharePoint
-from onnxsmith.base.report.parts.timing import Timing
 from onnxsmith.base.report.parts.verification import Verification
-from onnxsmith.base.report.parts.written import Written, written
+from onnxsmith.base.report.parts.written_files import Timing, Written, written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.spelling import in_python

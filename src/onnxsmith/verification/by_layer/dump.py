@@ -17,9 +17,8 @@ from onnxsmith._version import __version__
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.timing import Timing
-from onnxsmith.base.report.parts.values import ValueRow, Values
-from onnxsmith.base.report.parts.written import written
+from onnxsmith.base.report.parts.layers import ValueRow, Values
+from onnxsmith.base.report.parts.written_files import Timing, written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.graph.files.digest import sha256

@@ -12,7 +12,7 @@ from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts.item_views import ModelText
 from onnxsmith.base.report.parts.model_summary import ModelSummary
-from onnxsmith.base.report.parts.written import written
+from onnxsmith.base.report.parts.written_files import written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from onnxsmith.base.clock import advance
-from onnxsmith.base.report.parts.tables import NodeRow, NodeTable, Operand, Statistics, TensorRow, TensorTable
+from onnxsmith.base.report.parts.item_views import NodeRow, NodeTable, Operand, Statistics, TensorRow, TensorTable
 from onnxsmith.graph.reading.exact_text import dtype_name, value_type
 from onnxsmith.graph.reading.scopes import nodes
 from onnxsmith.graph.reading.statistics import statistics

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from onnxsmith.base.report.parts._text import duration
-from onnxsmith.base.report.parts.costs import CostRow
-from onnxsmith.base.report.parts.costs import Costs as CostsPart
-from onnxsmith.base.report.parts.profile import KernelTime
-from onnxsmith.base.report.parts.profile import Profile as ProfilePart
-from onnxsmith.base.report.parts.tables import Statistics
-from onnxsmith.base.report.parts.values import Values as ValuesPart
+from onnxsmith.base.report.parts.item_views import Statistics
+from onnxsmith.base.report.parts.layers import Values as ValuesPart
+from onnxsmith.base.report.parts.measurements import KernelTime
+from onnxsmith.base.report.parts.measurements import Profile as ProfilePart
+from onnxsmith.base.report.parts.model_summary import CostRow
+from onnxsmith.base.report.parts.model_summary import Costs as CostsPart
 from onnxsmith.base.words import first_few, several
 from onnxsmith.viewer.inspection.costs.by_node import NodeCost, by_node
 from onnxsmith.viewer.overlays.base import Layer, Names, Overlaying

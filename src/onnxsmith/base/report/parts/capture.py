@@ -1,11 +1,14 @@
-"""The capture of a torch module as a graph."""
+"""Describes an export: the captured graph, the program that it came from, and the problems that were met."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 
-from onnxsmith.base.report.base import Block, Facts, Part, Table, Text, Tone
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.base import Block, Facts, Part, Table, Text, Tone, facts
+from onnxsmith.base.words import first_few, several, shortened
 
 
 @dataclass(frozen=True)
@@ -75,3 +78,182 @@ class Capture(Part):
 
 def _typed(port: PortMap) -> str:
     return f"{port.dtype}[{','.join(map(str, port.shape))}]"
+
+
+_MOST_ROWS = 60
+"""Rows in a terminal. A choice: two screens."""
+_COLUMNS = ("source", "code", "program", "nodes")
+_LONGEST = 72
+"""Characters of a line of the program in a table; JSON has it whole. A choice: half a terminal."""
+
+
+@dataclass(frozen=True)
+class ProgramNode:
+    """A node of the model. `scope` is "" in the main graph. `pairing` says how its line was found: by the `name` of the
+    operation, by its `source` line, or by its `module`. A module may have several lines; the node is then at the first.
+    If a rewrite made the node from several operations, it is at the line of each: once as itself, elsewhere as
+    `merged`."""
+
+    name: str
+    op: str
+    scope: str
+    pairing: str
+
+
+@dataclass(frozen=True)
+class ProgramLine:
+    """An operation of the program. `text` is "" if the model names only its source line. `source` is the user's line as
+    `file:line` and `code` its text; `module` is the torch module. All three are "" if unknown. `depth` counts the
+    blocks around the line."""
+
+    name: str
+    text: str
+    source: str
+    code: str
+    module: str
+    depth: int
+    nodes: tuple[ProgramNode, ...]
+
+
+@dataclass(frozen=True)
+class Program(Part):
+    """The lines of a program, in order. `origin` is `torch.export`, `TorchScript`, or `the model` if the lines were
+    read from the metadata of its nodes. `unpaired` are the nodes without a line. `compared` is whether there is a
+    model."""
+
+    title = "Program"
+
+    origin: str
+    lines: tuple[ProgramLine, ...]
+    unpaired: tuple[ProgramNode, ...]
+    compared: bool
+
+    @property
+    def paired(self) -> int:
+        """The number of nodes that have a line; a node with several lines counts once."""
+        return sum(node.pairing != "merged" for line in self.lines for node in line.nodes)
+
+    def blocks(self) -> Iterator[Block]:
+        yield facts(
+            [
+                ("from", self.origin),
+                ("lines", f"{len(self.lines):,}"),
+                ("nodes beside them", f"{self.paired:,}" if self.compared else None),
+                ("nodes of no line", _listed(self.unpaired) if self.unpaired else None),
+            ]
+        )
+        if not self.lines:
+            yield Text("the program has no operations")
+            return
+        shown = {
+            "code": any(line.code for line in self.lines),
+            "program": any(line.text for line in self.lines),
+            "nodes": self.compared,
+        }
+        head = tuple(name for name in _COLUMNS if shown.get(name, True))
+        rows: list[tuple[str, ...]] = []
+        before = ""
+        for line in self.lines:
+            again = line.source == before and bool(before)
+            before = line.source
+            place = ("", "") if again else (line.source, shortened(line.code, _LONGEST))
+            cells = (*place, "  " * line.depth + shortened(line.text, _LONGEST), ", ".join(map(_node, line.nodes)))
+            rows.append(tuple(cell for name, cell in zip(_COLUMNS, cells, strict=True) if name in head))
+        first = tuple(range(_MOST_ROWS)) if len(rows) > _MOST_ROWS else None
+        yield Table(head, tuple(rows), rows_in_terminal=first)
+
+
+def _node(node: ProgramNode) -> str:
+    shown = f"{node.name} ({node.op})" if node.name else node.op
+    return f"part of {shown}" if node.pairing == "merged" else shown
+
+
+def _listed(nodes: tuple[ProgramNode, ...]) -> str:
+    return f"{several(len(nodes), 'node')}: {first_few([_node(node) for node in nodes], 3)}"
+
+
+class Weight(StrEnum):
+    """The effect of a finding on an export."""
+
+    STOPS = "stops"
+    """The export fails."""
+    WRONG = "wrong"
+    """The exported graph computes something else than the module."""
+    NOTE = "note"
+    """The graph is right, with a difference that the finding names."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One problem of the module.
+
+    `said` is torch's message, `source` the user's line. `rung` is the cheapest remedy: opset, recompose, register or
+    edit. `code` replaces the lines `first` to `last` of the file in `problem.where`; if `first` is `last` + 1, it is
+    inserted after `last`. `code` is empty if the remedy has no code.
+    """
+
+    problem: Problem
+    weight: Weight
+    rung: str
+    said: str = ""
+    source: str = ""
+    code: str = ""
+    first: int = 0
+    last: int = 0
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The outcome for one dynamic axis: kept, or fixed to a constant by a line of the source. `together` is the outcome
+    with all axes dynamic, `alone` with only this axis dynamic."""
+
+    port: str
+    axis: int
+    name: str
+    together: str
+    alone: str
+
+
+@dataclass(frozen=True)
+class Diagnosis(Part):
+    """All problems found, the outcome for each dynamic axis, and the outcome of each capture strategy in `ways`."""
+
+    title = "Diagnosis"
+
+    target: str
+    findings: tuple[Finding, ...]
+    axes: tuple[Axis, ...]
+    ways: tuple[tuple[str, str], ...]
+
+    def blocks(self) -> Iterator[Block]:
+        yield Facts((("model", self.target), *self.ways))
+        if self.axes:
+            yield Table(
+                ("input", "axis", "name", "all axes dynamic", "this one alone"),
+                tuple((a.port, str(a.axis), a.name, a.together, a.alone) for a in self.axes),
+            )
+        if self.findings:
+            yield Table(
+                ("where", "problem", "means", "rung"),
+                tuple((f.problem.where, f.problem.id, f.weight.value, f.rung) for f in self.findings),
+            )
+        shown: set[tuple[str, int]] = set()
+        for finding in self.findings:
+            if finding.said:
+                yield Text(f"{finding.problem.where or finding.problem.id}: {finding.said}", Tone.PLAIN)
+            file = finding.problem.where.rpartition(":")[0]
+            if finding.code and (file, finding.first) not in shown:
+                shown.add((file, finding.first))
+                yield Text(f"{_place(finding, file)}:")
+                yield Text(finding.code, verbatim=True)
+
+
+def _place(finding: Finding, file: str) -> str:
+    """Names the lines that the code replaces or follows."""
+    if not finding.first:
+        return "for example"
+    if finding.first > finding.last:
+        return f"after line {finding.last} of {file}, the last"
+    one = finding.first == finding.last
+    lines = f"line {finding.first}" if one else f"lines {finding.first} to {finding.last}"
+    return f"instead of {lines} of {file}"

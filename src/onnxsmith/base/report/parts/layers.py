@@ -1,4 +1,4 @@
-"""A comparison of two models tensor by tensor: finds the first operation that computes a wrong result."""
+"""Describes the tensors inside of models: a comparison tensor by tensor, on one input or several, and their values."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from onnxsmith.base.report.base import Block, Chart, Facts, Part, Places, Table, Text, Tone
-from onnxsmith.base.words import first_few
+from onnxsmith.base.report.base import Block, Chart, Facts, Part, Places, Table, Text, Tone, facts
+from onnxsmith.base.report.parts._text import dims, number
+from onnxsmith.base.report.parts.item_views import Statistics
+from onnxsmith.base.words import first_few, several
 
 _ROWS_IN_TERMINAL = 12
 """Rows in a terminal, and names in a list. A choice: half a screen."""
@@ -293,3 +295,176 @@ _ORDER = (
 
 def _rank(layer: Layer) -> tuple[int, float]:
     return (_ORDER.index(layer.verdict) if layer.verdict in _ORDER else 0, -(layer.growth or 0.0))
+
+
+_INPUTS_IN_TERMINAL = 8
+"""Rows of each table in a terminal. A choice: a third of a screen."""
+
+
+@dataclass(frozen=True)
+class OneInput:
+    """The result on one input: how many tensors were compared, how many of them differ by more than rounding explains,
+    the largest difference relative to a tensor's scale, and the first layer with an error of its own ("" if none)."""
+
+    input: str
+    pairs: int
+    differing: int
+    worst: float
+    first: str
+    op: str
+
+
+@dataclass(frozen=True)
+class FirstSeen:
+    """A layer with an error of its own: the first input that shows the error, the layer's own difference there, and how
+    many inputs show the error."""
+
+    name: str
+    op: str
+    input: str
+    own: float
+    count: int
+
+
+@dataclass(frozen=True)
+class LayersByInput(Part):
+    """The layers on several inputs. `inputs` are in the order of the inputs, `layers` in the order in which they were
+    found."""
+
+    title = "Layers by input"
+
+    inputs: tuple[OneInput, ...]
+    layers: tuple[FirstSeen, ...]
+    note: str = ""
+
+    @property
+    def first(self) -> str:
+        """The first input on which a layer has an error of its own; empty if there is none."""
+        return next((one.input for one in self.inputs if one.first), "")
+
+    def blocks(self) -> Iterator[Block]:
+        rows = tuple(
+            (one.input, str(one.pairs), str(one.differing), f"{one.worst:.2g}", " ".join((one.first, one.op)).strip())
+            for one in self.inputs
+        )
+        bad = [at for at, one in enumerate(self.inputs) if one.first]
+        fine = [at for at, one in enumerate(self.inputs) if not one.first]
+        yield Table(
+            ("input", "tensors", "differ", "largest difference", "first error"),
+            rows,
+            right=(1, 2, 3),
+            rows_in_terminal=tuple(sorted([*bad, *fine][:_INPUTS_IN_TERMINAL])),
+        )
+        if not self.layers:
+            yield Text("no layer errs by itself on any of these inputs", Tone.GOOD)
+        else:
+            yield Text(f"first on {self.first}", Tone.BAD)
+            yield Table(
+                ("layer that errs", "operator", "first on", "own difference", "inputs"),
+                tuple((x.name, x.op, x.input, f"{x.own:.2g}", f"{x.count} of {len(rows)}") for x in self.layers),
+                right=(3, 4),
+                rows_in_terminal=tuple(range(min(len(self.layers), _INPUTS_IN_TERMINAL))),
+                places=(Places(0, "tensor", tuple(x.name for x in self.layers)),),
+            )
+        if self.note:
+            yield Text(self.note, Tone.WARN)
+
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class ValueRow:
+    """One tensor. `roles` are `input` and `output`; an intermediate tensor has no role. `path` are the bodies around
+    it.
+
+    `shapes` has one shape for each array: a sequence, or a tensor in a loop, may have several arrays or none.
+    `histogram` counts the finite elements between `statistics.min` and `max` in bins of equal width. For strings, and
+    if no statistics were requested, `histogram` is empty and `statistics` is None.
+    """
+
+    name: str
+    roles: tuple[str, ...]
+    path: tuple[str, ...]
+    operator: str
+    dtype: str
+    kind: str
+    shapes: tuple[tuple[int, ...], ...]
+    statistics: Statistics | None = None
+    histogram: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Values(Part):
+    """The tensors of one run. `refused` are tensors that could not be read, with the reason. `moved` are graph outputs
+    that change when intermediate tensors are made outputs, too: the runtime then fuses fewer nodes."""
+
+    title = "Values"
+
+    model: str
+    runtime: str
+    provider: str
+    runs: int
+    rows: tuple[ValueRow, ...]
+    refused: dict[str, str]
+    moved: dict[str, str]
+
+    def blocks(self) -> Iterator[Block]:
+        yield facts(
+            [
+                ("model", self.model),
+                ("runtime", f"{self.runtime}, {self.provider}"),
+                ("tensors", f"{len(self.rows):,}, read in {several(self.runs, 'run')}"),
+            ]
+        )
+        places = (Places(0, "tensor", tuple(row.name for row in self.rows)),)
+        if any(row.statistics for row in self.rows):
+            yield Table(
+                ("tensor", "dtype and shape", "min", "mean", "max", "std", "odd", "histogram"),
+                tuple((*_named(row), *_counted(row)) for row in self.rows),
+                right=(2, 3, 4, 5),
+                places=places,
+                worst_first=tuple(sorted(range(len(self.rows)), key=lambda row: _harm(self.rows[row]))),
+            )
+        else:
+            rows = tuple((*_named(row), " ".join(row.roles) or row.operator) for row in self.rows)
+            yield Table(("tensor", "dtype and shape", "is"), rows, places=places)
+        for name, why in self.moved.items():
+            yield Text(f"output {name} changes when intermediate tensors are read: {why}", Tone.WARN)
+        if self.refused:
+            yield Table(("not read", "why"), tuple(self.refused.items()))
+
+
+def _harm(row: ValueRow) -> tuple[bool, bool]:
+    """Returns a key that sorts tensors with NaN first, then those with infinities; the others keep their order."""
+    seen = row.statistics
+    return seen is None or not seen.nan, seen is None or not seen.inf
+
+
+def _named(row: ValueRow) -> tuple[str, str]:
+    return row.name, f"{row.dtype}{_shape(row)}" if row.shapes else f"{row.dtype}, {_none(row)}"
+
+
+def _none(row: ValueRow) -> str:
+    return "never computed" if row.path else "absent" if row.kind == "absent" else "an empty sequence"
+
+
+def _shape(row: ValueRow) -> str:
+    first, *others = row.shapes
+    if row.kind != "list":
+        return dims(first)
+    same = dims(first) if all(shape == first for shape in others) else "[…]"
+    return f"{same}, {len(row.shapes)} times"
+
+
+def _counted(row: ValueRow) -> tuple[str, ...]:
+    found = row.statistics
+    if found is None:
+        return ("",) * 6
+    return (number(found.min), number(found.mean), number(found.max), number(found.std), found.oddities(), bars(row))
+
+
+def bars(row: ValueRow) -> str:
+    """Returns the histogram as text: the highest bin is a full block, an empty bin a blank."""
+    most = max(row.histogram, default=0)
+    return "".join(_BARS[-(-count * len(_BARS) // most) - 1] if count else " " for count in row.histogram)

@@ -1,11 +1,11 @@
-"""The comparison of a candidate with its reference, and its outcome."""
+"""Describes the comparison of a candidate with its reference: verdict, outputs, and consecutive calls with a state."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from onnxsmith.base.report.base import Block, Facts, Part, Places, Table, Text, Tone
+from onnxsmith.base.report.base import Block, Chart, Facts, Part, Places, Table, Text, Tone
 from onnxsmith.base.words import first_few, several
 
 REFUSES = "the candidate refuses an input that the reference takes"
@@ -222,3 +222,177 @@ def _allowed(output: OutputCheck) -> str:
 def nothing_verified(reference: str, candidate: str, why: str) -> Verification:
     """Makes the part for the case that no comparison was made."""
     return Verification(reference, candidate, verified=False, equal=False, why_not=why)
+
+
+@dataclass(frozen=True)
+class OutputArray:
+    """One output. `low`, `mean` and `high` are over the finite numbers, None for other types; `written` is its file."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    low: float | None = None
+    mean: float | None = None
+    high: float | None = None
+    nonfinite: int = 0
+    written: str = ""
+
+
+@dataclass(frozen=True)
+class Outputs(Part):
+    """A run on one input. `nodes` counts nodes by execution provider, if the runtime reports it."""
+
+    title = "Run"
+
+    model: str
+    runtime: str
+    provider: str
+    inputs: dict[str, str]
+    outputs: tuple[OutputArray, ...]
+    nodes: dict[str, int]
+
+    def blocks(self) -> Iterator[Block]:
+        rows = [("model", self.model), ("runtime", f"{self.runtime}, {self.provider}")]
+        rows += [(f"nodes on {name}", str(count)) for name, count in self.nodes.items()]
+        rows += [(f"input {name}", text) for name, text in self.inputs.items()]
+        yield Facts(tuple(rows))
+        yield Table(
+            ("output", "dtype and shape", "min", "mean", "max", "not finite", "written to"),
+            tuple(
+                (
+                    o.name,
+                    f"{o.dtype}{list(o.shape)}",
+                    _number(o.low),
+                    _number(o.mean),
+                    _number(o.high),
+                    str(o.nonfinite or ""),
+                    o.written,
+                )
+                for o in self.outputs
+            ),
+            right=(2, 3, 4, 5),
+        )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+@dataclass(frozen=True)
+class StatePair:
+    """An input of the graph, and the output whose value it gets in the next call. `of` is the tensor of the module;
+    `first` describes the input's value in the first call."""
+
+    input: str
+    output: str
+    of: str
+    first: str
+
+
+@dataclass(frozen=True)
+class State(Part):
+    """The pairs of inputs and outputs that carry a state from call to call. `metadata` is the key of the file's
+    metadata that lists them. `steps` counts the consecutive calls that were compared with the module."""
+
+    title = "State"
+
+    pairs: tuple[StatePair, ...]
+    metadata: str
+    steps: int = 0
+
+    def blocks(self) -> Iterator[Block]:
+        yield Table(
+            ("input", "gets in the next call", "of the module", "in the first call"),
+            tuple((pair.input, pair.output, pair.of, pair.first) for pair in self.pairs),
+        )
+        yield Text(f"the file's metadata {self.metadata!r} has these pairs with the values of the first call")
+        if self.steps:
+            yield Text(f"{self.steps} calls in a row, each with the state that the last one returned, were compared")
+
+
+_ROWS_IN_TERMINAL = 8
+"""Rows in a terminal. A choice: a third of a screen."""
+_PAIRS = 4
+"""Largest number of pairs of a state that are listed. A choice: a decoder has two for each of its layers."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call. `difference` is the largest difference of an output from the reference's, relative to its scale, if
+    both sides get the reference's state; `output` is that output, and `reason` says how it differs beyond rounding.
+    `own` and `own_output` are the same if each side has kept its own state since the first step; None if not run."""
+
+    label: str
+    output: str
+    difference: float
+    reason: str
+    own: float | None = None
+    own_output: str = ""
+
+
+@dataclass(frozen=True)
+class Steps(Part):
+    """The comparison of consecutive calls. `state` pairs each state input with the output that it gets in the next
+    call. `steps` are in order. `first` is the label of the first step that differs when given the reference's state;
+    empty if none does. `drift` describes the effect of the candidate's own state; `drifts` is whether that effect is a
+    difference beyond that."""
+
+    title = "Steps"
+
+    state: tuple[StatePair, ...]
+    steps: tuple[Step, ...]
+    first: str = ""
+    drift: str = ""
+    drifts: bool = False
+    notes: tuple[str, ...] = ()
+
+    def blocks(self) -> Iterator[Block]:
+        yield Table(
+            ("state", "gets in the next step", "in the first step"),
+            tuple((pair.input, pair.output, pair.first) for pair in self.state),
+            rows_in_terminal=tuple(range(min(len(self.state), _PAIRS))),
+        )
+        yield self._verdict()
+        if self.drift:
+            yield Text(self.drift, Tone.BAD if self.drifts else Tone.PLAIN)
+        yield Chart(
+            "difference from the reference, step by step",
+            tuple(step.label for step in self.steps),
+            (
+                ("with the reference's state", tuple(step.difference for step in self.steps)),
+                ("with its own state", tuple(step.own for step in self.steps)),
+            ),
+            x="steps",
+            y="difference, relative to the output's scale",
+        )
+        yield self._table()
+        yield from (Text(note, Tone.WARN) for note in self.notes)
+
+    def _verdict(self) -> Text:
+        for step in self.steps:
+            if step.label == self.first:
+                said = f"first difference: {step.label}, output {step.output}: {step.reason}"
+                return Text(f"{said}, with the state of the reference", Tone.BAD)
+        return Text(f"{len(self.steps)} steps agree, each from the state of the reference", Tone.GOOD)
+
+    def _table(self) -> Table:
+        rows = tuple(
+            (
+                step.label,
+                step.output,
+                f"{step.difference:.2g}",
+                "" if step.own is None else f"{step.own:.2g}",
+                "DIFFERENT" if step.reason else "equal",
+            )
+            for step in self.steps
+        )
+        worst = sorted(range(len(rows)), key=lambda at: (not self.steps[at].reason, -self.steps[at].difference))
+        begin = next((at for at, step in enumerate(self.steps) if step.label == self.first), 0)
+        near = (0, begin - 1, begin, begin + 1, len(rows) - 1)
+        shown = [at for at in dict.fromkeys((*near, *worst)) if 0 <= at < len(rows)][:_ROWS_IN_TERMINAL]
+        return Table(
+            ("step", "output", "difference", "with its own state", "verdict"),
+            rows,
+            right=(2, 3),
+            rows_in_terminal=tuple(sorted(shown)),
+        )

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.report.parts.bundle import BundleCheck
+from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles.content import Content
 
 NUMBERS = (

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.report.parts.bundle import BundleCheck
+from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles import clients, golden_files, templates
 from onnxsmith.deployment.bundles.content import Content
 from onnxsmith.deployment.bundles.forms.base import NUMBERS, Form

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxsmith.base.problem import problem
-from onnxsmith.base.report.parts.bundle import BundleCheck
+from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles import clients, templates
 from onnxsmith.deployment.bundles.content import Content, NamedPort
 from onnxsmith.deployment.bundles.forms.base import NUMBERS, Form

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from onnxsmith.base.report.parts.bundle import BundleCheck
+from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles import python_runner, templates
 from onnxsmith.deployment.bundles.content import Content
 from onnxsmith.deployment.bundles.forms.base import NUMBERS, Form

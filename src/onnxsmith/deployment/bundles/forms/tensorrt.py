@@ -7,7 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
-from onnxsmith.base.report.parts.bundle import BundleCheck
+from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles import python_runner, templates
 from onnxsmith.deployment.bundles.content import Content, NamedPort
 from onnxsmith.deployment.bundles.dimension_ranges import nameless, naming

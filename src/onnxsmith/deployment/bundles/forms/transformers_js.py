@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from onnxsmith.base.problem import problem
-from onnxsmith.base.report.parts.bundle import BundleCheck
+from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles import clients, nodejs, templates
 from onnxsmith.deployment.bundles.content import Content
 from onnxsmith.deployment.bundles.forms.base import NUMBERS, Form, not_for_form

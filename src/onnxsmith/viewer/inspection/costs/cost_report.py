@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
-from onnxsmith.base.report.parts.costs import CostRow, Costs
+from onnxsmith.base.report.parts.model_summary import CostRow, Costs
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import signature

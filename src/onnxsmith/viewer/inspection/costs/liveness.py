@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from onnxsmith.base.report.parts.costs import Peak
+from onnxsmith.base.report.parts.model_summary import Peak
 from onnxsmith.graph.reading.weights import is_constant
 from onnxsmith.graph.structure import walk
 from onnxsmith.viewer.inspection.costs.cost_sizes import Sizes

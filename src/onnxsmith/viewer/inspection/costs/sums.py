@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from onnxsmith.base.report.parts.costs import Amount
-from onnxsmith.base.report.parts.model_summary import MacTerm
+from onnxsmith.base.report.parts.model_summary import Amount, MacTerm
 from onnxsmith.graph.shapes import symbols
 from onnxsmith.viewer.inspection.costs.cost_sizes import Sizes
 from onnxsmith.viewer.inspection.mac_rules.base import Dim

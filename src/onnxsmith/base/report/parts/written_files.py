@@ -1,14 +1,41 @@
-"""The content of a page or a picture of models."""
+"""Describes what a command left: files, a page or a picture, and the time of each stage."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from onnxsmith.base.report.base import Block, Part, facts
-from onnxsmith.base.report.parts.difference import of_weights_text, otherwise_text
+from onnxsmith.base.report.base import Block, Facts, Part, Table, Text, facts
+from onnxsmith.base.report.parts.model_changes import of_weights_text, otherwise_text
 from onnxsmith.base.words import several
+
+
+@dataclass(frozen=True)
+class Written(Part):
+    """The written files with their sizes in bytes, the model first. If nothing was written, `why_not` says why."""
+
+    title = "Files"
+
+    files: dict[str, int]
+    why_not: str = ""
+
+    def blocks(self) -> Iterator[Block]:
+        if not self.files:
+            yield Text(f"nothing was written: {self.why_not}")
+            return
+        yield Facts(tuple((path, f"{size:,} bytes") for path, size in self.files.items()))
+
+
+def written(files: Iterable[Path]) -> Written:
+    """Makes the part for existing files. Paths inside the current folder are shown relative to it."""
+    return Written({_shown(file): file.stat().st_size for file in files})
+
+
+def _shown(file: Path) -> str:
+    here = Path.cwd()
+    return str(file.relative_to(here) if file.is_relative_to(here) else file)
 
 
 @dataclass(frozen=True)
@@ -52,3 +79,19 @@ class View(Part):
 
 def _counted(pairs: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in pairs.items() if count) or "no nodes"
+
+
+@dataclass(frozen=True)
+class Timing(Part):
+    """Seconds of wall time by stage, in the order in which the stages began."""
+
+    title = "Time"
+
+    seconds: dict[str, float]
+
+    def blocks(self) -> Iterator[Block]:
+        total = sum(self.seconds.values())
+        rows = [
+            (name, f"{value:.2f} s", f"{value / total:.0%}" if total else "") for name, value in self.seconds.items()
+        ]
+        yield Table(("stage", "time", "share"), (*rows, ("all", f"{total:.2f} s", "")), right=(1, 2))
