@@ -9,9 +9,9 @@ import onnx_ir as ir
 
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.graph.files.text import from_text
+from onnxsmith.precision.pruning.channel_groups import Channels, channels
 from onnxsmith.precision.pruning.channel_removal import Kept, kept_without, pruned
 from onnxsmith.precision.pruning.channel_selection import Choice
-from onnxsmith.precision.pruning.groups import Channels, channels
 from onnxsmith.precision.pruning.measures.importance import Norm
 from onnxsmith.precision.pruning.proof import proven
 from onnxsmith.precision.pruning.pruning_preparation import working

@@ -10,7 +10,7 @@ import pytest
 
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure.model_copy import cloned
-from onnxsmith.precision.biases import straighten
+from onnxsmith.precision.model_preparation import straighten
 from onnxsmith.precision.quantisation_process import Arithmetic
 from onnxsmith.runtimes.base import get
 

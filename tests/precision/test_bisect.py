@@ -22,7 +22,7 @@ from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.files.text import from_text
-from onnxsmith.precision import bisect_options
+from onnxsmith.precision import bisect
 from onnxsmith.precision import keep_list as keeping
 from onnxsmith.runtimes.base import get
 from onnxsmith.verification.value_comparison import difference
@@ -250,7 +250,7 @@ def test_a_model_that_cannot_be_raised_is_refused(refused: Refused, monkeypatch:
     def cannot(*_: object) -> None:
         raise problem("export/opset", "Upsample cannot be converted", where="node up")
 
-    monkeypatch.setattr(bisect_options.opsets, "convert", cannot)
+    monkeypatch.setattr(bisect.opsets, "convert", cannot)
     with refused("bisect/opset") as refusal:
         onnxsmith.bisect(model(VARIANCE, opset=12), to="bfloat16")
     assert "Upsample cannot be converted" in refusal.problem.why

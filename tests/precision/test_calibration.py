@@ -17,7 +17,7 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.shapes.symbolic_inference import inferred
-from onnxsmith.precision import clipping, ranges
+from onnxsmith.precision import ranges
 from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.ranges import Channels
@@ -57,8 +57,8 @@ def test_lengths_may_vary() -> None:
     assert found.by_name["a"].high == pytest.approx(products.max(), rel=1e-5)
     peaks = ranges.channel_peaks(model(), get("onnxruntime"), data, {"a": Channels(WIDTH, 0)})
     np.testing.assert_allclose(peaks["a"], np.abs(products).max(axis=0), rtol=1e-5)
-    narrow = clipping.clipped(model(), found, ["a"], get("onnxruntime"), data)
-    assert narrow.by_name["a"].high in [pytest.approx(found.by_name["a"].high * share) for share in clipping.SHARES]
+    narrow = ranges.clipped(model(), found, ["a"], get("onnxruntime"), data)
+    assert narrow.by_name["a"].high in [pytest.approx(found.by_name["a"].high * share) for share in ranges.SHARES]
 
 
 def test_a_model_is_quantised_on_data_whose_lengths_vary(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_samples_are_read_one_by_one(count: int) -> None:
 
     data = Samples(samples, "test")
     found = ranges.measured(model(), get("onnxruntime"), data)
-    clipping.clipped(model(), found, ["a", "b"], get("onnxruntime"), data)
+    ranges.clipped(model(), found, ["a", "b"], get("onnxruntime"), data)
     ranges.channel_peaks(model(), get("onnxruntime"), data, {"a": Channels(WIDTH, 0)})
     assert found.samples == count
     assert most <= 2
@@ -109,4 +109,4 @@ def test_a_run_holds_few_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.by_name["a0"].high == size - 1
     names = [f"a{index}" for index in range(1, count + 1)]
     ranges.channel_peaks(long, get("onnxruntime"), data, dict.fromkeys(names, Channels(64, 0)))
-    clipping.clipped(long, found, names[:20], get("onnxruntime"), data)
+    ranges.clipped(long, found, names[:20], get("onnxruntime"), data)

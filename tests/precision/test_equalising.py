@@ -18,8 +18,8 @@ from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.precision import ranges
 from onnxsmith.precision.calibration_data import Samples
+from onnxsmith.precision.channel_equalisation import equalised, pairs, proven, scaled
 from onnxsmith.precision.data.base import Sample
-from onnxsmith.precision.equalising.channel_equalisation import equalised, pairs, proven, scaled
 from onnxsmith.precision.methods import int8
 from onnxsmith.precision.ranges import Channels
 from onnxsmith.runtimes.base import get
@@ -175,7 +175,7 @@ def test_the_proof_refuses_a_wrong_factor() -> None:
 def test_a_model_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     text, shape, _ = FORMS["gemm, relu, gemm"]
     model = made(text)
-    monkeypatch.setattr("onnxsmith.precision.equalising.channel_equalisation._MOST", 0)
+    monkeypatch.setattr("onnxsmith.precision.channel_equalisation._MOST", 0)
     samples = of({"x": random(*shape)})
     assert "no channel" in equalised(model, get("onnxruntime"), samples).why_not
     monkeypatch.undo()
@@ -183,7 +183,7 @@ def test_a_model_that_differs_is_not_used(monkeypatch: pytest.MonkeyPatch) -> No
     class Unequal:
         equal = False
 
-    monkeypatch.setattr("onnxsmith.precision.equalising.channel_equalisation.proven", lambda *_: Unequal)
+    monkeypatch.setattr("onnxsmith.precision.channel_equalisation.proven", lambda *_: Unequal)
     assert "differs" in equalised(model, get("onnxruntime"), samples).why_not
 
 

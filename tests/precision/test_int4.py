@@ -17,9 +17,9 @@ from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure import walk
+from onnxsmith.precision.blockwise_weights import reasons
 from onnxsmith.precision.forms.base import form
 from onnxsmith.precision.methods.int4 import EIGHT, Int4
-from onnxsmith.precision.stored_weights import reasons
 from onnxsmith.precision.variant_evaluation import Evaluations
 from onnxsmith.runtimes.base import Options, get
 

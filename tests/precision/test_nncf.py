@@ -17,16 +17,15 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure import walk
-from onnxsmith.precision import engines, quantisation_process
+from onnxsmith.precision import quantisation_process
 from onnxsmith.precision.damage import relative_error
 from onnxsmith.precision.data.base import Sample
-from onnxsmith.precision.engines import NNCF
 from onnxsmith.precision.forms.base import form
 from onnxsmith.precision.methods import nncf
 from onnxsmith.precision.methods.base import Work
 from onnxsmith.precision.methods.nncf import Int4Nncf, Int8Nncf
 from onnxsmith.precision.model_preparation import prepared
-from onnxsmith.precision.quantisation_process import Arithmetic
+from onnxsmith.precision.quantisation_process import NNCF, Arithmetic
 from onnxsmith.precision.ranges import measured
 from onnxsmith.precision.unsharing import unshare
 from onnxsmith.runtimes.base import get
@@ -158,7 +157,7 @@ def test_a_scheme_that_nncf_refuses_is_not_the_end(tmp_path: Path, monkeypatch: 
 def test_without_nncf_it_is_refused_with_the_line_that_installs_it(
     tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch, to: str
 ) -> None:
-    monkeypatch.setattr(engines, "find_spec", lambda _: None)
+    monkeypatch.setattr(quantisation_process, "find_spec", lambda _: None)
     path = stored(classifier(), tmp_path)
     with refused("quantize/not-installed") as refusal:
         quantized(path, to=to, data=samples(path), metric="top1")
@@ -166,7 +165,7 @@ def test_without_nncf_it_is_refused_with_the_line_that_installs_it(
 
 
 def test_auto_says_that_nncf_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "find_spec", lambda _: None)
+    monkeypatch.setattr(quantisation_process, "find_spec", lambda _: None)
     path = stored(classifier(), tmp_path)
     result = quantized(path, data=samples(path), metric="top1", budget="15%")
     assert result.report.verdict is Verdict.DONE

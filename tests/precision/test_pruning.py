@@ -18,10 +18,9 @@ from onnxsmith.base.result import Result
 from onnxsmith.cli.commands.quantize import Circumstances, Prune
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
-from onnxsmith.precision.pruning.channel_selection import Choice, share_of
-from onnxsmith.precision.pruning.groups import Group
+from onnxsmith.precision.pruning.channel_groups import Group
+from onnxsmith.precision.pruning.channel_selection import Choice, Search, share_of
 from onnxsmith.precision.pruning.operators.statistics import Mixing
-from onnxsmith.precision.pruning.pruning_search import Search
 from onnxsmith.runtimes.base import get
 from tests.conftest import Refused
 from tests.precision.pruning import model, shapes

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.precision.pruning.groups import channels
+from onnxsmith.precision.pruning.channel_groups import channels
 from onnxsmith.precision.pruning.pruning_preparation import working
 from tests.precision.pruning import HEAD, found, model, proof, reasons, shapes
 

@@ -11,11 +11,11 @@ import pytest
 import onnxsmith
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files.save import save
-from onnxsmith.precision.pruning.kept_channels import of
+from onnxsmith.precision.pruning.channel_removal import kept_channels
 from onnxsmith.precision.pruning.moved_weights import moved
 from onnxsmith.precision.pruning.proof import compared
 from onnxsmith.precision.pruning.pruning_preparation import working
-from onnxsmith.precision.pruning.saliency import of_initializers
+from onnxsmith.precision.pruning.torch_parameters import of_initializers
 from tests.precision.pruning import cut, model, proof, shapes
 
 GATES = (
@@ -44,7 +44,7 @@ def test_the_keep_list_has_the_parameters_not_what_was_made_of_them() -> None:
     _, _, kept, channels = cut(given)
     units = [int(one) for one in kept["last", 2]]
     rows = [gate * 4 + unit for gate in range(3) for unit in units]
-    found = of(working(given), channels, kept)
+    found = kept_channels(working(given), channels, kept)
     assert found == {
         "bh": {"0": rows}, "bi": {"0": rows}, "hh": {"0": rows, "1": units}, "ih": {"0": rows}, "w2": {"0": units},
     }  # fmt: skip
@@ -57,7 +57,7 @@ def test_a_bias_through_a_reshape() -> None:
     assert shapes(made)["o"] == (1, 4, 1, 1)
     given = model(BIAS)
     _, _, kept, channels = cut(given)
-    assert list(of(working(given), channels, kept)["offset"]) == ["0"]
+    assert list(kept_channels(working(given), channels, kept)["offset"]) == ["0"]
 
 
 def test_the_saliency_of_the_parameters_is_moved_alike() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.precision.pruning.groups import twins
-from onnxsmith.precision.pruning.kept_channels import of
+from onnxsmith.precision.pruning.channel_groups import twins
+from onnxsmith.precision.pruning.channel_removal import kept_channels
 from onnxsmith.precision.pruning.pruning_preparation import working
 from tests.precision.pruning import cut, model, proof, shapes
 
@@ -39,7 +39,7 @@ def test_both_lose_the_same_channels() -> None:
 
 def test_both_are_named_where_none_is_known_as_a_parameter() -> None:
     _, _, kept, channels = cut(tied())
-    found = of(working(tied()), channels, kept)
+    found = kept_channels(working(tied()), channels, kept)
     assert found["w"]["0"] == found["t"]["1"]
 
 

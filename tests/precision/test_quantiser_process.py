@@ -9,8 +9,7 @@ import pytest
 
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.files.text import from_text
-from onnxsmith.precision.engines import NNCF, ONNXRUNTIME, Engine
-from onnxsmith.precision.quantisation_process import Arithmetic
+from onnxsmith.precision.quantisation_process import NNCF, ONNXRUNTIME, Arithmetic, Engine
 from onnxsmith.runtimes import _idle
 
 TEXT = """<ir_version: 10, opset_import: ["": 20]> g (float[n,4] x) => (float[n,2] y)

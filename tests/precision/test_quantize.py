@@ -21,13 +21,12 @@ from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure import walk
-from onnxsmith.precision import clipping, damage, final, model_preparation, ranges
+from onnxsmith.precision import damage, final, model_preparation, ranges
 from onnxsmith.precision.data.base import Sample
 from onnxsmith.precision.keep_list import read as read_keep
 from onnxsmith.precision.methods._gemm import written_out
 from onnxsmith.precision.methods.base import Work
-from onnxsmith.precision.methods.int8 import Int8
-from onnxsmith.precision.methods.int8_dynamic import Int8Dynamic
+from onnxsmith.precision.methods.int8 import Int8, Int8Dynamic
 from onnxsmith.precision.model_preparation import prepared
 from onnxsmith.precision.quantisation_process import Arithmetic
 from onnxsmith.runtimes.base import Options, Session, get
@@ -431,9 +430,9 @@ def test_a_rare_value_is_cut_off(tmp_path: Path) -> None:
     x[0, 0] = 200.0
     feeds = [Sample({"x": x})]
     found = ranges.measured(ready, get("onnxruntime"), feeds)
-    narrow = clipping.clipped(ready, found, ["x"], get("onnxruntime"), feeds).by_name["x"]
+    narrow = ranges.clipped(ready, found, ["x"], get("onnxruntime"), feeds).by_name["x"]
     errors = {}
-    for share in clipping.SHARES:
+    for share in ranges.SHARES:
         low, high = found.by_name["x"].low * share, found.by_name["x"].high * share
         step = (high - low) / 255
         zero = np.clip(np.round(-low / step), 0, 255)

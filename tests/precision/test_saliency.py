@@ -12,7 +12,7 @@ import pytest
 
 import onnxsmith
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.precision.pruning.saliency import of_initializers, read
+from onnxsmith.precision.pruning.torch_parameters import of_initializers, read
 from tests.conftest import Refused
 from tests.precision.pruning import model
 from tests.precision.test_pruning import stored

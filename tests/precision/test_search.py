@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxsmith.precision.delta_debugging import by_groups, minimal
+from onnxsmith.precision.keep_list_search import by_groups, minimal
 
 Sets = st.sets(st.integers(0, 30), max_size=6)
 

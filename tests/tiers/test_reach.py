@@ -42,7 +42,7 @@ def test_a_change_reaches(path: str, near: str, far: str) -> None:
 @pytest.mark.parametrize(
     ("path", "beyond"),
     [
-        ("src/onnxsmith/precision/delta_debugging.py", BATCHNORM),
+        ("src/onnxsmith/precision/keep_list_search.py", BATCHNORM),
         ("src/onnxsmith/cli/commands/bundle.py", "tests/verification/test_detection_power.py"),
         ("docs/exporting.md", BATCHNORM),
     ],

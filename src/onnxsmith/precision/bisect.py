@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import onnx_ir as ir
@@ -25,16 +26,15 @@ from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import signature
+from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.graph.surgery.inlining import inlined
+from onnxsmith.precision import keep_list, narrowable_nodes, variant_trials
 from onnxsmith.precision import kept_node_reasons as why
-from onnxsmith.precision import missing_kernels, node_error_ranking, value_dtypes
-from onnxsmith.precision.bisect_options import Request, raised, refuse, units_of
-from onnxsmith.precision.delta_debugging import minimal
 from onnxsmith.precision.keep_list import bare, matching, named
 from onnxsmith.precision.keep_list_output import Delivery, checked
+from onnxsmith.precision.keep_list_search import minimal
 from onnxsmith.precision.mixed_precision import narrowed
-from onnxsmith.precision.narrowable_nodes import NARROW
-from onnxsmith.precision.value_dtypes import Operators
+from onnxsmith.precision.narrowable_nodes import NARROW, Operators, Units, find
 from onnxsmith.precision.variant_trials import Trials
 from onnxsmith.precision.weight_counts import float32_weights, in_file, own_weights, replaceable
 from onnxsmith.runtimes import base as runtimes
@@ -164,7 +164,7 @@ class _Search:
         self.model, shape_trouble = inferred(plain)
         self.notes = [text for text in (raising, trouble, shape_trouble, replaceable(self.model)) if text]
         operators = Operators(self.model, self.runtime)
-        value_dtypes.fill(self.model, operators)
+        narrowable_nodes.fill_dtypes(self.model, operators)
         self.units = units_of(self.model, self._to, request, operators)
         self.unsupported: frozenset[str] = frozenset()
         self.kept: tuple[str, ...] = ()
@@ -196,7 +196,7 @@ class _Search:
         )
         if not self._request.any_runtime:
             with stage("kernels"):
-                refused = missing_kernels.without(self.trials, self.name)
+                refused = variant_trials.without_kernels(self.trials, self.name)
             self.unsupported = frozenset(unit.name for unit in self.units.units if unit.op in refused)
             self.trials.always |= self.unsupported
         begin = time.perf_counter()
@@ -224,7 +224,7 @@ class _Search:
     def _order(self) -> list[str]:
         """Returns the nodes that may be kept, ordered by their own error, the largest first."""
         try:
-            self.own = node_error_ranking.errors(
+            self.own = variant_trials.node_errors(
                 self.model, self.units, self._to, self.runtime, self.trials.runs[0].feed.values
             )
         except OnnxsmithError as error:
@@ -322,7 +322,7 @@ class _Search:
             kept=kept,
             narrow=len(self.units.units) - len(self.kept),
             computing=sum(
-                one.op not in missing_kernels.MOVING and one.name not in self.kept for one in self.units.units
+                one.op not in variant_trials.MOVING and one.name not in self.kept for one in self.units.units
             ),
             other=self.units.other,
             weights=before.count,
@@ -349,3 +349,95 @@ def _worst(part: Verification) -> str:
     worst = max(part.outputs, key=lambda output: (not output.equal, output.worst_rel))
     far = f"{worst.worst_rel:.2g} of the scale of {worst.name}"
     return far if worst.equal else f"{far}: {worst.reason}"
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of a bisection. See `bisect`."""
+
+    to: str = "float16"
+    tolerance: float | None = None
+    keep: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    only_given: bool = False
+    runtime: str | None = None
+    any_runtime: bool = False
+    tries: int | None = None
+    seed: int = 0
+
+
+def refuse(request: Request) -> None:
+    """Refuses an unknown dtype, a tolerance that is negative or not finite, and fewer than one try."""
+    if request.to not in NARROW:
+        raise problem(
+            "bisect/unknown-dtype", f"{request.to!r} is not a possible dtype", fix=f"one of: {', '.join(NARROW)}"
+        )
+    if request.tolerance is not None and not (math.isfinite(request.tolerance) and request.tolerance >= 0):
+        raise problem(
+            "bisect/tolerance",
+            f"a tolerance of {request.tolerance:g} is not usable",
+            fix="give a fraction of an output's scale: --tolerance 0.01; or leave it out",
+        )
+    if request.tries is not None and request.tries < 1:
+        raise problem(
+            "bisect/tries", f"{request.tries} tries find nothing", fix="give at least 1, or leave it out for no limit"
+        )
+
+
+_OLDEST = {"float16": 6, "bfloat16": 13}
+"""The first opset in which Cast takes a dtype as a number, and in which operators have bfloat16."""
+
+
+_RAISED = 18
+"""The opset to which an older model is raised. A choice: the earliest in which all of today's runtimes have kernels of
+both dtypes."""
+
+
+def raised(model: ir.Model, to: str) -> tuple[ir.Model, str]:
+    """Returns the model at an opset that has the dtype, and a note if the opset had to be raised.
+
+    Raises: OnnxsmithError: `bisect/opset` if the model cannot be raised.
+    """
+    now = opsets.of(model)
+    if now >= _OLDEST[to]:
+        return model, ""
+    try:
+        made = opsets.convert(model, _RAISED)
+    except OnnxsmithError as error:
+        raise problem(
+            "bisect/opset",
+            f"opset {now} is too old for {to}, and the model cannot be raised to {_RAISED}",
+            where=error.problem.where,
+            why=f"{error.problem.what}: {error.problem.why}".rstrip(": "),
+            fix=f"export it again with opset {_RAISED} or newer; {to} needs {_OLDEST[to]}",
+        ) from error
+    return made, f"opset {now} is too old for {to}: the model was raised to opset {_RAISED} first"
+
+
+def units_of(model: ir.Model, to: ir.DataType, request: Request, operators: Operators) -> Units:
+    """Finds the nodes of the model that can be narrow.
+
+    Raises:
+        OnnxsmithError: `bisect/nothing-to-narrow`, `bisect/unknown-node`.
+    """
+    units = find(model, to, operators)
+    if not units.units:
+        fixed = [f"{', '.join(operators)}: {reason}" for reason, operators in units.fixed.items()]
+        raise problem(
+            "bisect/nothing-to-narrow",
+            f"no node of the model can become {request.to}",
+            why="; ".join(fixed)[:400] or "no node reads or makes float32: it is narrow already, or has no floats",
+            fix="start from the float32 model",
+        )
+    unknown = [name for name in named(request.keep) if not matching(bare(name), units.by_name)]
+    if unknown:
+        said = keep_list.unknown_names(unknown, units.by_name, "no node that can be narrow is called")
+        raise problem(
+            "bisect/unknown-node",
+            said.what,
+            where=said.where,
+            why=f"the list was made for another model, or for an earlier version of this one{said.near}",
+            fix="`onnxsmith inspect MODEL --nodes` lists the names; or run bisect without --keep",
+        )
+    return units

@@ -1,17 +1,19 @@
 """Measures the error that a variant of a model makes in each layer alone: the layer computes from the values of the
-original."""
+original.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.precision.isolated_layers import forced
 from onnxsmith.runtimes.base import Feeds, Options, Runtime, Value
+from onnxsmith.verification.by_layer.alignment import Pair
+from onnxsmith.verification.by_layer.chunks import chunks
 from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
 
 _MERGED = 3
@@ -75,3 +77,30 @@ def relative_error(reference: Value, candidate: Value) -> float:
 def ordered(errors: Mapping[str, float], nodes: Sequence[str]) -> list[str]:
     """Sorts the nodes by damage, the largest first. Nodes that were not measured stand last, in their own order."""
     return sorted(nodes, key=lambda name: -errors.get(name, -1.0))
+
+
+BUDGET = 2**30
+"""The most bytes of tensors held at once. A choice: 1 GiB."""
+
+
+def forced(
+    reference: OnnxTap,
+    candidate: OnnxTap,
+    feeds: Feeds,
+    names: Sequence[str],
+    cuts: frozenset[str],
+    given: Callable[[Value], Value] = lambda value: value,
+    budget: int = BUDGET,
+) -> Iterator[tuple[str, Value, Value]]:
+    """Yields each of the tensors `names` with its value in the reference and in the candidate. The candidate is cut at
+    the tensors `cuts` and reads the reference's values there, after `given` has changed them.
+
+    Raises:
+        OnnxsmithError: the runtime's error for a model that is cut.
+    """
+    for chunk in chunks([Pair(name, name, "name") for name in names], reference.nbytes(feeds), budget):
+        asked = [pair.candidate for pair in chunk]
+        read = [name for one in asked for name in candidate.outline.segment(one, cuts)[1] if name in cuts]
+        ours = reference.values(feeds, tuple(dict.fromkeys([*asked, *read])))
+        theirs = candidate.forced(feeds, {name: given(ours[name]) for name in dict.fromkeys(read)}, asked)
+        yield from ((name, ours[name], theirs[name]) for name in asked if name in theirs)

@@ -20,8 +20,7 @@ from onnxsmith.precision import calibration_data
 from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.data.base import Reading, Sample
 from onnxsmith.precision.scores.base import Pairs, Score, is_whole
-from onnxsmith.precision.scores.likenesses import Cosine
-from onnxsmith.precision.scores.predictions import Top1
+from onnxsmith.precision.scores.prediction_scores import Cosine, Top1
 from onnxsmith.precision.scoring import Budget, Scored, Scoring
 from onnxsmith.runtimes.base import Session
 from onnxsmith.verification.explore import Explorer, Plan

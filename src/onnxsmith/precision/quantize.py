@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import Stage, staged
 from onnxsmith.graph.model_identity import identifies
-from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.precision import quantisation_report
 from onnxsmith.precision.final import final, refusal
@@ -28,17 +29,15 @@ from onnxsmith.precision.forms.base import Form, form
 from onnxsmith.precision.keep_list import ALONE, AS_GIVEN, EIGHT, MODEL, SIMPLIFIED, bare, matching, named, wishes
 from onnxsmith.precision.keep_list_output import checked as checked_path
 from onnxsmith.precision.keep_list_output import file_bytes, with_keep
-from onnxsmith.precision.method_trial import Tried, Trying
-from onnxsmith.precision.methods.base import Method, Work
+from onnxsmith.precision.method_trial import Tried, Trying, no_method
+from onnxsmith.precision.methods.base import ASKED, Method, Work
+from onnxsmith.precision.methods.floats import _NarrowFloat
 from onnxsmith.precision.model_preparation import Prepared, prepared, quantisers
 from onnxsmith.precision.narrowable_nodes import labels
 from onnxsmith.precision.quantisation_process import Arithmetic
 from onnxsmith.precision.quantisation_report import Outcome
 from onnxsmith.precision.quantisation_request import Given, Request, read, refuse_worthless
-from onnxsmith.precision.redundancy_removal import slimmed
 from onnxsmith.precision.scoring import Budget, Scored
-from onnxsmith.precision.unchanged_reasons import no_method
-from onnxsmith.precision.unsimplified_trial import smallest, unmerged
 from onnxsmith.precision.variant_evaluation import WORDS, Evaluations
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
@@ -361,3 +360,89 @@ class _Quantising:
         place.write(model)
         checked_model(model, where="the quantised model", file=place.path)
         return place.commit()
+
+
+_MOST = 0.5
+"""The share of wide weights above which the unsimplified model is tried. A choice: below it the file becomes smaller by
+at least a quarter."""
+
+
+def unmerged(model: ir.Model, opset: int, name: str) -> Prepared:
+    """Prepares the model for a method without simplifying it."""
+    with stage("prepare"):
+        plain = prepared(model, opset=opset, simplified=False)
+    return replace(plain, notes=(*plain.notes, f"not simplified first: the {name} file is smaller without it"))
+
+
+def smallest(
+    method: Method,
+    tried: Callable[[Prepared], Outcome],
+    ready: Prepared,
+    plain: Callable[[], Prepared] | None,
+) -> Outcome:
+    """Returns the result for the prepared model. If most weights stay wide there, also tries the `plain` model, and
+    returns its result if that is a smaller file within the budget.
+
+    Raises:
+        OnnxsmithError: as `tried` raises, if neither model has a result.
+    """
+    if plain is None or not isinstance(method, _NarrowFloat):
+        return tried(ready)
+    try:
+        found = tried(ready)
+    except OnnxsmithError as error:
+        if error.problem.id != "quantize/nothing":
+            raise
+        other = _given_out(tried, plain)
+        if other is None:
+            raise
+        return other
+    if not _stays(found.tried):
+        return found
+    other = _given_out(tried, plain)
+    return found if other is None or _nbytes(other) >= _nbytes(found) else other
+
+
+def _given_out(tried: Callable[[Prepared], Outcome], plain: Callable[[], Prepared]) -> Outcome | None:
+    """Returns the result for the unsimplified model, if it is a file within budget."""
+    try:
+        found = tried(plain())
+    except OnnxsmithError:  # the error for the simplified model is reported instead
+        return None
+    return found if found.final is not None else None
+
+
+def _nbytes(one: Outcome) -> float:
+    return one.final.nbytes if one.final is not None else math.inf
+
+
+def _stays(tried: Tried) -> bool:
+    """Whether layers with most of the weights stay as they are, though the user did not ask for it."""
+    whole = sum(layer.nbytes for layer in tried.layers)
+    wide = sum(layer.nbytes for layer in tried.layers if layer.kept and layer.kept != ASKED)
+    return wide > _MOST * whole
+
+
+def slimmed(model: ir.Model, given: ir.Model) -> tuple[str, ...]:
+    """Shortens the texts on the origins of nodes. Removes the opsets of domains without nodes, the declared types of
+    initializers, whose tensors have types, and other types that the given model does not declare. Readers infer those,
+    except for operators that onnx does not have. In a model of a few hundred kilobytes all this is a tenth of the
+    quantised file. Returns notes for the report."""
+    used = {node.domain for node in walk.all_nodes(model)}
+    for domain in [one for one in model.opset_imports if one and one not in used and not model.functions]:
+        del model.opset_imports[domain]
+    gone = provenance.abridge(model)
+    declared = {value.name for value in walk.values(given) if value.type is not None}
+    for value in _silent(model):
+        if value.is_initializer() or value.name not in declared:
+            value.type, value.shape = None, None
+    return (f"{gone:,} characters about the origins of nodes went; their modules and lines stay",) if gone else ()
+
+
+def _silent(model: ir.Model) -> Iterator[ir.Value]:
+    """Yields the values whose types readers find without a declaration."""
+    for value in walk.values(model):
+        maker = value.producer()
+        is_port = value.is_graph_input() or value.is_graph_output()
+        if not is_port and (value.const_value is not None or (maker is not None and not maker.domain)):
+            yield value

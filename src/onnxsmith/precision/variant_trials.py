@@ -1,19 +1,26 @@
-"""Tries variants, in which some nodes are narrow, on inputs for which the reference's outputs are known."""
+"""Tries variants of a model, in which some nodes are narrow: their outputs, kernels, and the error of each node."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
+import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.structure import walk
+from onnxsmith.precision.damage import BUDGET, forced
 from onnxsmith.precision.keep_list_search import Keep
 from onnxsmith.precision.mixed_precision import narrowed
 from onnxsmith.precision.narrowable_nodes import Unit, Units
-from onnxsmith.runtimes.base import Session
+from onnxsmith.runtimes.base import Feeds, Options, Runtime, Session, Value
+from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
 from onnxsmith.verification.explore import Run, answer
 from onnxsmith.verification.rounding import Rounding
-from onnxsmith.verification.value_comparison import Difference, difference
+from onnxsmith.verification.value_comparison import Difference, difference, is_float
 
 Prepare = Callable[[ir.Model], Session]
 """Prepares a session for a model."""
@@ -113,3 +120,108 @@ class Trials:
         run = self.runs.pop(at)
         self.runs.insert(0, run)
         return Trial(False, output, run.feed.label, found)
+
+
+_FATAL = {"runtime/died", "runtime/timeout", "runtime/not-installed", "runtime/unknown"}
+MOVING = {
+    "Cast", "CastLike", "Concat", "ConstantOfShape", "Expand", "Flatten", "Gather", "GatherElements", "GatherND",
+    "Identity", "OneHot", "Pad", "Reshape", "Shape", "Size", "Slice", "Split", "Squeeze", "Tile", "Transpose",
+    "Unsqueeze", "Where",
+}  # fmt: skip
+"""Operators that only move or convert elements. A runtime with kernels for these alone cannot compute in a dtype."""
+
+
+def without_kernels(trials: Trials, runtime: str) -> dict[str, str]:
+    """Returns the operators that the runtime refuses in the narrow dtype, each with its message. Prepares the whole
+    model first; if the runtime refuses it, tries each operator alone.
+
+    Raises:
+        OnnxsmithError: `bisect/no-kernels` if the runtime refuses all operators that compute something, or refuses the
+            variant though it accepts each operator alone.
+    """
+    whole = _refusal(trials, list(trials.units.units))
+    if not whole:
+        return {}
+    by_op: dict[str, list[Unit]] = {}
+    for unit in trials.units.units:
+        by_op.setdefault(unit.op, []).append(unit)
+    refused = {op: said for op, units in by_op.items() if (said := _refusal(trials, units))}
+    computing = set(by_op) - MOVING
+    taken = [unit for op, units in by_op.items() if op not in refused for unit in units]
+    # If each operator alone is accepted, the refusal of the whole variant stands.
+    left = _refusal(trials, taken) if refused and taken else whole
+    if left or (computing and computing <= set(refused)):
+        raise _nothing(trials, runtime, left or whole)
+    return refused
+
+
+def _refusal(trials: Trials, units: list[Unit]) -> str:
+    """Returns the runtime's message for the model with these nodes narrow; "" if it accepts the model."""
+    trials.sessions += 1
+    try:
+        with trials.prepare(narrowed(trials.model, units, trials.to)):
+            return ""
+    except OnnxsmithError as error:
+        if error.problem.id in _FATAL or not error.problem.id.startswith("runtime/"):
+            raise
+        return " ".join(f"{error.problem.what} {error.problem.why}".split())
+
+
+def _nothing(trials: Trials, runtime: str, said: str) -> OnnxsmithError:
+    dtype = trials.to.name.lower()
+    return problem(
+        "bisect/no-kernels",
+        f"{runtime} does not compute this model in {dtype}",
+        where=f"{len(trials.units.units)} of {walk.count_nodes(trials.model)} nodes",
+        why=said[:400],
+        fix="add --any-runtime: the keep-list then depends on rounding only, for a runtime that has the dtype",
+    )
+
+
+def node_errors(
+    model: ir.Model, units: Units, to: ir.DataType, runtime: Runtime, feeds: Feeds, budget: int = BUDGET
+) -> dict[str, float]:
+    """Returns the own error of each node: the largest difference of its result, relative to the scale, if it reads the
+    reference's rounded values. The error is infinite if only one side is finite. A node in a body has the error of the
+    node that holds the body. Nodes whose values cannot be exposed are left out.
+
+    Raises:
+        OnnxsmithError: the runtime's error for a model that is cut.
+    """
+    variant = narrowed(model, units.units, to, rounded=True)
+    options = Options()
+    with (
+        OnnxTap(model, runtime.preparer(), options, "") as reference,
+        OnnxTap(variant, runtime.preparer(), options, "") as candidate,
+    ):
+        names = [name for name in reference.outline.tensors() if name in candidate.outline.maker]
+        cuts = frozenset(names)
+        values = forced(reference, candidate, feeds, names, cuts, partial(_rounded, to=to), budget)
+        own = {name: _error(ours, theirs) for name, ours, theirs in values}
+    return _by_unit(model, units, own)
+
+
+def _by_unit(model: ir.Model, units: Units, own: Mapping[str, float]) -> dict[str, float]:
+    nodes = list(walk.nodes(model.graph))
+    holders = {inner: node for node in model.graph for inner in walk.inside(node)}
+    found = {}
+    for unit in units.units:
+        node = holders.get(nodes[unit.index], nodes[unit.index])
+        known = [own[value.name or ""] for value in node.outputs if value.name in own]
+        if known:
+            found[unit.name] = max(known)
+    return found
+
+
+def _rounded(value: Value, to: ir.DataType) -> Value:
+    if not isinstance(value, np.ndarray) or value.dtype != np.float32:
+        return value
+    with np.errstate(over="ignore"):
+        return value.astype(to.numpy()).astype(np.float32)
+
+
+def _error(reference: Value, candidate: Value) -> float:
+    found = difference(reference, candidate, math.inf, math.inf)
+    if found.reason and isinstance(reference, np.ndarray) and is_float(reference):
+        return math.inf
+    return found.worst_rel

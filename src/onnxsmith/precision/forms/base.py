@@ -88,3 +88,16 @@ def form(target: str | None) -> Form:
             fix=f"give one of: {', '.join(forms)}; or leave --target out, for the form of onnxruntime",
         )
     return forms[name]
+
+
+class SignedForm(Form):
+    """Zero points are 0, and biases stay floats."""
+
+    activations = "QInt8"
+    symmetric = True
+    around = ("Add", "MaxPool")
+    more = {"QuantizeBias": False}  # noqa: RUF012 — the base class says that it is constant
+    quantises_addends = False
+    folds_casts = False  # it accepts 8-bit weights only through DequantizeLinear
+    weights = WeightForm((128, 64), standard=True)
+    source = "https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/work-quantized-types.html"

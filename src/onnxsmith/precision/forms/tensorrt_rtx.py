@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxsmith.precision.forms._tensorrt import SignedForm
+from onnxsmith.precision.forms.base import SignedForm
 
 
 class TensorRtRtx(SignedForm):

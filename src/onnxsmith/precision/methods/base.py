@@ -14,13 +14,12 @@ from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.parts.quantisation import LeftAlone
 from onnxsmith.graph.structure import walk
 from onnxsmith.precision.calibration_data import NONE, Samples
-from onnxsmith.precision.engines import ONNXRUNTIME, Engine
-from onnxsmith.precision.equalising.channel_equalisation import Equalised
+from onnxsmith.precision.channel_equalisation import Equalised
 from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.keep_list_search import Keep
 from onnxsmith.precision.model_preparation import Prepared
 from onnxsmith.precision.moments import Moments
-from onnxsmith.precision.quantisation_process import Arithmetic
+from onnxsmith.precision.quantisation_process import ONNXRUNTIME, Arithmetic, Engine
 from onnxsmith.precision.ranges import Ranges
 from onnxsmith.precision.weight_storage import LEAST, Rounded
 from onnxsmith.runtimes.base import Runtime

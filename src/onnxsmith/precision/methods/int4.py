@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.precision.blockwise import written
+from onnxsmith.precision.blockwise_weights import Stored, reasons, stored, written
 from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.keep_list_search import Keep
 from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes
 from onnxsmith.precision.moments import Moments, total
 from onnxsmith.precision.scaled_blocks import Array, Blocks, of_columns
-from onnxsmith.precision.stored_weights import Stored, reasons, stored
 
 _FOUR = 4
 EIGHT = "8 bits"

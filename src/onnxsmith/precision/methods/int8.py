@@ -1,9 +1,14 @@
-"""Stores weights in 8 bits and quantises activations, with ranges from data."""
+"""Stores weights in 8 bits and quantises activations: with ranges from data, or when the model runs.
+
+A tensor that a product reads in 8 bits may have other readers that stay in float32, such as the Add of a residual
+connection. If a float32 node computes the tensor, its float32 form costs nothing.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
@@ -11,16 +16,89 @@ from onnxsmith.base.clock import stage
 from onnxsmith.base.words import several
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
-from onnxsmith.precision.clipping import clipped
-from onnxsmith.precision.equalising.channel_equalisation import Equalised, equalised
-from onnxsmith.precision.float_readers import reconnect
+from onnxsmith.precision.channel_equalisation import Equalised, equalised
 from onnxsmith.precision.forms.base import PRODUCTS, Form
 from onnxsmith.precision.gptq_rounding import rounded
 from onnxsmith.precision.keep_list_search import Keep
-from onnxsmith.precision.methods._products import addends, apart, endless, is_layer, namesakes, touching
-from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work, constant_bytes
-from onnxsmith.precision.ranges import Ranges
+from onnxsmith.precision.methods._gemm import written_out
+from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work, constant_bytes, is_embedding
+from onnxsmith.precision.ranges import Ranges, clipped
 from onnxsmith.precision.weight_storage import Rounded, holders, store
+
+
+def layers(work: Work) -> list[Layer]:
+    """Returns the products, and the Gathers from a constant table, in float32."""
+    return [Layer(node.name or "", node.op_type, constant_bytes(node)) for node in work.model.graph if is_layer(node)]
+
+
+def always(work: Work) -> Mapping[str, str]:
+    """Returns the layers whose tensors have no finite range, with the reason."""
+    bad = endless(work)
+    names = {layer.name for layer in layers(work)}
+    return dict.fromkeys(names & touching(work.model, bad), "a value that it reads or makes is not finite")
+
+
+def endless(work: Work) -> set[str]:
+    """Returns the tensors without a finite range, such as a mask of -inf."""
+    ranges = work.ranges.by_name if work.ranges is not None else {}
+    return {name for name, one in ranges.items() if not one.largest < math.inf}
+
+
+def touching(model: ir.Model, tensors: set[str]) -> set[str]:
+    """Returns the nodes that read or compute any of the tensors."""
+    return {
+        node.name or ""
+        for node in model.graph
+        if any(value is not None and value.name in tensors for value in (*node.inputs, *node.outputs))
+    }
+
+
+def is_layer(node: ir.Node) -> bool:
+    """Whether the node is a product in float32, or looks up rows of a constant table."""
+    if is_embedding(node):
+        return True
+    floats = all(value is None or value.dtype == ir.DataType.FLOAT for value in node.inputs[:2])
+    return node.op_type in PRODUCTS and not node.domain and floats
+
+
+def apart(model: ir.Model, keep: Keep) -> set[str]:
+    """Returns the nodes, layers aside, that are not next to a quantised layer, because converting for them alone costs
+    accuracy and time. Also returns products and Gathers that are no layers, and readers of graph outputs: the quantiser
+    would give an output the range of a Relu that reads it."""
+    beside: set[ir.Value | None] = set()
+    for node in model.graph:
+        if is_layer(node) and node.name not in keep:
+            beside.update((*node.inputs, *node.outputs))
+    beside.discard(None)
+    results = set(model.graph.outputs)
+    return {
+        node.name or ""
+        for node in model.graph
+        if not is_layer(node)
+        and (
+            node.op_type in ("Gather", *PRODUCTS)
+            or not results.isdisjoint(node.inputs)
+            or beside.isdisjoint((*node.inputs, *node.outputs))
+        )
+    }
+
+
+def namesakes(model: ir.Model, operators: Mapping[str, str]) -> set[str]:
+    """Returns the nodes with the name of one of the operators but another domain. onnxruntime's quantiser ignores
+    domains, and mistakes ONNX's Attention for its own."""
+    return {
+        node.name or "" for node in model.graph if node.op_type in operators and node.domain != operators[node.op_type]
+    }
+
+
+def addends(model: ir.Model) -> set[str]:
+    """Returns the Adds of a constant, such as the bias after a MatMul."""
+    return {
+        node.name or ""
+        for node in model.graph
+        if node.op_type == "Add" and any(one is not None and one.const_value is not None for one in node.inputs)
+    }
+
 
 WHOLE = "ranges that hold each value"
 CLIPPED = "ranges with the least squared error"
@@ -195,3 +273,78 @@ def _read_by_products(model: ir.Model) -> list[str]:
     """Returns the activations that products read."""
     found = (value for node in model.graph if node.op_type in PRODUCTS for value in node.inputs[:2])
     return list(dict.fromkeys(one.name or "" for one in found if one is not None and one.const_value is None))
+
+
+_CONTRIB = "com.microsoft"
+_OPERATORS = {
+    "MatMul": "", "Gemm": "", "LSTM": "", "Gather": "", "Attention": _CONTRIB, "EmbedLayerNormalization": _CONTRIB,
+}  # fmt: skip
+"""Operators, with their domains, for which onnxruntime has kernels on a CPU. Conv is left out, because ConvInteger is
+slower there than Conv in float32 (onnxruntime issue #6732)."""
+
+
+class Int8Dynamic(Method):
+    """Gives weights 8 bits. Each run measures the range of an activation before it quantises the activation. No data is
+    needed."""
+
+    title = "int8 weights, activations quantised at run time"
+    changes = "MatMul, Gemm, LSTM, Attention and Gather with constant weights"
+    where = ", outside of branches and loop bodies"
+    opset = 11
+
+    def opset_why(self, form: Form) -> str:
+        return "DynamicQuantizeLinear exists from opset 11 on"
+
+    def layers(self, work: Work) -> list[Layer]:
+        return [
+            Layer(node.name or "", node.op_type, constant_bytes(node))
+            for node in work.model.graph
+            if _OPERATORS.get(node.op_type) == node.domain and (_has_weight(node) or is_embedding(node))
+        ]
+
+    def variant(self, work: Work, keep: Keep) -> ir.Model:
+        return work.arithmetic.quantised(
+            "dynamic",
+            {*keep, *_lookups(work.model), *namesakes(work.model, _OPERATORS)},
+            of=written_out,
+            operators=list(_OPERATORS),
+            per_channel=work.form.per_channel,
+            reduce_range=work.form.seven_bits(),
+            weights="QInt8",
+        )
+
+
+def _lookups(model: ir.Model) -> set[str]:
+    """Returns the Gathers whose table is not constant: quantising it only for them costs time."""
+    return {node.name or "" for node in model.graph if node.op_type == "Gather" and not is_embedding(node)}
+
+
+def _has_weight(node: ir.Node) -> bool:
+    if node.op_type == "Gather":
+        return False
+    return any(
+        value is not None and value.const_value is not None and value.dtype == ir.DataType.FLOAT
+        for value in node.inputs[1:]
+    )
+
+
+def reconnect(model: ir.Model, narrow: Collection[str]) -> ir.Model:
+    """Changes and returns the model: float32 nodes read the result of a float32 node directly, not its rounded form.
+    `narrow` are the names of the nodes that compute in 8 bits.
+
+    Not reconnected:
+    1. A tensor that a node in `narrow` computes: an 8-bit kernel has no float32 result.
+    2. A graph output, because its name belongs to the rounded form.
+    """
+    for node in model.graph:
+        source = node.inputs[0] if node.op_type == "QuantizeLinear" and not node.domain else None
+        if source is None or source.const_value is not None:
+            continue
+        maker = source.producer()
+        if maker is not None and maker.name in narrow:
+            continue
+        for back in [use.node for use in node.outputs[0].uses() if use.node.op_type == "DequantizeLinear"]:
+            for use in list(back.outputs[0].uses()):
+                if use.node.name not in narrow and use.node.op_type != "QuantizeLinear":
+                    use.node.replace_input_with(use.idx, source)
+    return model

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.precision.engines import NNCF
 from onnxsmith.precision.forms.base import Form
 from onnxsmith.precision.keep_list_search import Keep
 from onnxsmith.precision.methods._gemm import written_out
-from onnxsmith.precision.methods._products import always, apart, endless, layers, touching
 from onnxsmith.precision.methods.base import Layer, Method, Work
 from onnxsmith.precision.methods.int4 import Int4
+from onnxsmith.precision.methods.int8 import always, apart, endless, layers, touching
+from onnxsmith.precision.quantisation_process import NNCF
 
 # What the methods that NNCF computes share.
 

@@ -1,15 +1,19 @@
-"""Chooses the channels to remove for a given share."""
+"""Chooses the channels to remove: for a given share, or as many as the budget allows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
-from onnxsmith.precision.pruning.groups import Channel, Group
+from onnxsmith.graph.structure import provenance, walk
+from onnxsmith.precision import keep_list
+from onnxsmith.precision.keep_list import bare, matching, named
+from onnxsmith.precision.pruning.channel_groups import Channel, Group
 from onnxsmith.verification.metrics.base import Floats
 
 
@@ -79,3 +83,74 @@ def share_of(given: str | float) -> float:
             fix="give --share 30%",
         )
     return amount
+
+
+_NARROW = 0.005
+"""The search ends when two shares differ by no more than this. A choice: half a percent of the channels."""
+
+
+@dataclass
+class Search:
+    """Tries at most `most` cuts. `meets` says whether the cut of a share is within the budget; `size` counts the
+    channels that a share removes. Shares that remove equally many channels are the same cut, which is tried once."""
+
+    meets: Callable[[float], bool]
+    most: int
+    size: Callable[[float], int]
+    tried: list[float] = field(default_factory=list)
+    _known: dict[int, bool] = field(default_factory=dict)
+
+    def largest(self, top: float) -> float | None:
+        """Returns the largest share up to `top` that met the budget; None if no tried share did."""
+        if self._meets(top):
+            return top
+        low, high, best = 0.0, top, None
+        while len(self.tried) < self.most and high - low > _NARROW:
+            middle = (low + high) / 2
+            if self._meets(middle):
+                low = best = middle
+            else:
+                high = middle
+        return best
+
+    def _meets(self, share: float) -> bool:
+        """Whether the share's cut meets the budget. A cut that removes nothing always does, and is not tried."""
+        size = self.size(share)
+        if size == 0:
+            return True
+        if size not in self._known:
+            self.tried.append(share)
+            self._known[size] = self.meets(share)
+        return self._known[size]
+
+
+def asked_layers(model: ir.Model, patterns: Iterable[str]) -> frozenset[str]:
+    """Returns the labels of the nodes that a keep-list names: by the node's name, by the path of its torch module, or
+    by that of an enclosing module.
+
+    Raises:
+        OnnxsmithError: `prune/unknown-layer`.
+    """
+    nodes = [(walk.node_label(node), _around(provenance.module_of(node))) for node in model.graph]
+    met = {
+        entry: {label for label, modules in nodes if matching(bare(entry), [label, *modules])}
+        for entry in named(patterns)
+    }
+    lost = [entry for entry, found in met.items() if not found]
+    if lost:
+        known = {name for label, modules in nodes for name in (label, *modules)}
+        said = keep_list.unknown_names(lost, known)
+        raise problem(
+            "prune/unknown-layer",
+            said.what,
+            where=said.where,
+            why=f"a keep-list has names of nodes, or paths of torch modules where the file says them{said.near}",
+            fix="`onnxsmith inspect MODEL --nodes` lists the names",
+        )
+    return frozenset[str]().union(*met.values())
+
+
+def _around(path: str) -> list[str]:
+    """Returns the path of a module and of the modules around it: `a.0` and `a`."""
+    parts = path.split(".") if path else []
+    return [".".join(parts[:count]) for count in range(len(parts), 0, -1)]

@@ -10,8 +10,8 @@ from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.settings import Verify
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.precision.calibration_data import Samples
+from onnxsmith.precision.pruning.channel_groups import Channels
 from onnxsmith.precision.pruning.channel_removal import Kept, masked
-from onnxsmith.precision.pruning.groups import Channels
 from onnxsmith.precision.pruning.pruning_preparation import Working, working
 from onnxsmith.precision.weight_counts import own_weights
 from onnxsmith.verification.inputs.generate import Feed

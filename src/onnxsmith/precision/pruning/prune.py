@@ -30,19 +30,16 @@ from onnxsmith.precision import quantisation_request as requests
 from onnxsmith.precision.final import scores_of, time_ratio, times_said
 from onnxsmith.precision.keep_list_output import checked as checked_path
 from onnxsmith.precision.keep_list_output import with_text
-from onnxsmith.precision.pruning import kept_channels as kept_lists
-from onnxsmith.precision.pruning import pruning_rows, refusals
+from onnxsmith.precision.pruning import channel_removal, pruning_report
+from onnxsmith.precision.pruning.channel_groups import Channels, channels
 from onnxsmith.precision.pruning.channel_removal import Kept, kept_without, pruned
-from onnxsmith.precision.pruning.channel_selection import BLOCK, Choice, share_of
-from onnxsmith.precision.pruning.groups import Channels, channels
+from onnxsmith.precision.pruning.channel_selection import BLOCK, Choice, Search, asked_layers, share_of
 from onnxsmith.precision.pruning.measures.base import Measure, Subject
 from onnxsmith.precision.pruning.proof import compared, proven
-from onnxsmith.precision.pruning.protected_layers import asked_layers
-from onnxsmith.precision.pruning.pruning_counts import Counting
 from onnxsmith.precision.pruning.pruning_preparation import Working, rejoined
-from onnxsmith.precision.pruning.pruning_search import Search
-from onnxsmith.precision.pruning.saliency import Saliency
-from onnxsmith.precision.pruning.saliency import read as read_saliency
+from onnxsmith.precision.pruning.pruning_report import Counting
+from onnxsmith.precision.pruning.torch_parameters import Saliency
+from onnxsmith.precision.pruning.torch_parameters import read as read_saliency
 from onnxsmith.precision.quantisation_request import Given, Request, refuse_worthless
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.precision.weight_counts import own_weights, stored_bytes
@@ -183,8 +180,8 @@ class _Pruning:
             self._counting = Counting(self._work.model, sizes, where)
             self._found: Channels = channels(self._work.model, asked_layers(self._work.model, keep))
         if not self._found.free:
-            raise refusals.nothing(self._work.model, self._found, where)
-        refusals.refuse_not_finite(self._work.model, self._found, where)
+            raise pruning_report.nothing(self._work.model, self._found, where)
+        pruning_report.refuse_not_finite(self._work.model, self._found, where)
         self._given, self.before = self._scored(loaded, request)
         refuse_worthless(self.before, self._given.scoring.score)
         with stage("measure"):
@@ -200,16 +197,16 @@ class _Pruning:
                 given = requests.read(loaded, request, session)
                 return given, given.scoring.first(session)
         except OnnxsmithError as error:
-            raise refusals.of_dtype(error, loaded) from error
+            raise pruning_report.of_dtype(error, loaded) from error
 
     def within_budget(self, top: float) -> _Done:
         """Returns the result of the largest share that meets the budget."""
         with stage("search"):
             found = Search(self._meets, self._request.evaluations, self._size).largest(top)
         if not self._curve:
-            raise refusals.none_at(top, pruning_rows.idle(self._found, self._choice))
+            raise pruning_report.none_at(top, pruning_report.idle(self._found, self._choice))
         if found is None or not self._size(found):  # a small share may remove no channel at all
-            refused = refusals.budget_not_met(self._curve, self._given, self.before)
+            refused = pruning_report.budget_not_met(self._curve, self._given, self.before)
             return _Done(top, None, {}, 0, refused=(refused,), verdict=Verdict.FAILED)
         return self.at(found)
 
@@ -245,12 +242,12 @@ class _Pruning:
         with stage("prune"):
             model, kept, removed = self._cut(share)
         if not removed:
-            raise refusals.none_at(share, pruning_rows.idle(self._found, self._choice))
+            raise pruning_report.none_at(share, pruning_report.idle(self._found, self._choice))
         samples = self._given.scoring.samples if self._given.is_real else None
         proof = proven(self._work.model, model, kept, self._found, samples, sizes=self._sizes, seed=self._request.seed)
         done = _Done(share, model, kept, removed, proof)
         if not proof.equal:
-            return replace(done, model=None, refused=refusals.unproven(proof), verdict=_verdict(proof))
+            return replace(done, model=None, refused=pruning_report.unproven(proof), verdict=_verdict(proof))
         with stage("check the file"):
             return self._measured(done, model)
 
@@ -262,7 +259,9 @@ class _Pruning:
             scores, _ = scores_of(path, self._given, self._runtime)
             ratio, on = time_ratio(old, path, self._given) if self._request.measure_time else (None, "")
             # Without a search there is no budget that a score could miss.
-            refused = () if not self._curve or all(map(self._allows, scores)) else (refusals.levels_differ(scores),)
+            refused = (
+                () if not self._curve or all(map(self._allows, scores)) else (pruning_report.levels_differ(scores),)
+            )
             return replace(
                 done,
                 model=None if refused else model,
@@ -284,7 +283,7 @@ class _Pruning:
     def part(self, done: _Done, budget: str | float | None) -> Pruning:
         """Makes the report's part."""
         score, found = self._given.scoring.score, self._found
-        layers = pruning_rows.layers(self._work.model, found, done.kept)
+        layers = pruning_report.layers(self._work.model, found, done.kept)
         before = self._counting.of(self._work.model)
         after = None if done.model is None else self._counting.of(done.model)
         return Pruning(
@@ -296,7 +295,7 @@ class _Pruning:
             removed=done.removed,
             free=sum(len(group.channels) for group in found.free),
             layers=layers,
-            fixed=pruning_rows.fixed(self._work.model, found, done.kept, self._choice),
+            fixed=pruning_report.fixed(self._work.model, found, done.kept, self._choice),
             parameters_before=self._counting.of(own_weights(self.loaded)).parameters,
             parameters_after=None if after is None else after.parameters,
             macs_before=before.macs,
@@ -319,8 +318,8 @@ class _Pruning:
             curve=tuple(self._curve),
             notes=(
                 *self._work.notes,
-                *pruning_rows.notes(self._work.model),
-                *pruning_rows.uneven(found, layers, self._choice),
+                *pruning_report.notes(self._work.model),
+                *pruning_report.uneven(found, layers, self._choice),
                 *done.notes,
             ),
         )
@@ -332,7 +331,7 @@ class _Pruning:
         if done.model is None:
             return Written({}, done.refused[0].what), None
         files: list[Path] = []
-        text = kept_lists.text(kept_lists.of(self._work, self._found, done.kept))
+        text = channel_removal.kept_channels_text(channel_removal.kept_channels(self._work, self._found, done.kept))
         with stage("save"), with_text(keep_list, text) as lists:
             if output is not None:
                 with staged(output) as place:

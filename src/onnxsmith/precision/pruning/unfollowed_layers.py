@@ -11,9 +11,8 @@ import onnx_ir as ir
 from onnxsmith.base.report.parts.pruning import FixedChannels
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import captures, walk
+from onnxsmith.precision.pruning.channel_groups import Channels, is_of_onnxruntime
 from onnxsmith.precision.pruning.channel_links import is_weight, rank, static
-from onnxsmith.precision.pruning.channel_propagation import is_of_onnxruntime
-from onnxsmith.precision.pruning.groups import Channels
 from onnxsmith.precision.pruning.operators.base import integer
 
 _WEIGHT = {"Conv": 1, "ConvTranspose": 1, "Gemm": 1, "GRU": 1, "LSTM": 1, "RNN": 1}

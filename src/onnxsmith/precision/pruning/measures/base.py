@@ -11,8 +11,8 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.precision.calibration_data import Samples
+from onnxsmith.precision.pruning.channel_groups import Channels, Group
 from onnxsmith.precision.pruning.channel_links import Slot
-from onnxsmith.precision.pruning.groups import Channels, Group
 from onnxsmith.precision.pruning.moved_weights import Moved
 from onnxsmith.runtimes.base import Runtime
 from onnxsmith.verification.metrics.base import Floats

@@ -11,10 +11,10 @@ from onnxsmith.base.problem import problem
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.surgery import opset_conversion as opsets
+from onnxsmith.precision.pruning.channel_groups import Channels, Group
 from onnxsmith.precision.pruning.channel_links import Slot
-from onnxsmith.precision.pruning.groups import Channels, Group
 from onnxsmith.precision.pruning.measures.base import Measure, Subject, together
-from onnxsmith.precision.pruning.saliency import of_initializers
+from onnxsmith.precision.pruning.torch_parameters import of_initializers
 from onnxsmith.verification.metrics.base import Floats
 
 _SCALES = {"BatchNormalization": 1, "InstanceNormalization": 1}

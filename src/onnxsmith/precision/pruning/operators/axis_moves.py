@@ -6,8 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
-from onnxsmith.precision.pruning.channel_links import Links, rank, static
-from onnxsmith.precision.pruning.cuts import Cuts
+from onnxsmith.precision.pruning.channel_links import Cuts, Links, rank, static
 from onnxsmith.precision.pruning.operators.base import SELECTING, Operator, can_resize, integer, operand
 from onnxsmith.precision.pruning.reshape_axes import Run, channel_axis, pairs, runs
 

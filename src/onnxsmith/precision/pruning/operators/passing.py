@@ -6,10 +6,8 @@ import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.known_integers import Elements, elements
-from onnxsmith.precision.pruning.channel_links import Links, is_weight, rank, static
-from onnxsmith.precision.pruning.cuts import Cuts
-from onnxsmith.precision.pruning.operators._channel_origins import origin
-from onnxsmith.precision.pruning.operators.base import Operator, can_resize, operand
+from onnxsmith.precision.pruning.channel_links import Cuts, Links, is_weight, rank, static
+from onnxsmith.precision.pruning.operators.base import Operator, can_resize, operand, origin
 
 UNARY = (
     "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Cast", "Ceil", "Celu", "Clip", "Cos",

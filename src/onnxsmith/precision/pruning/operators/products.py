@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.precision.pruning.channel_links import Links, is_weight, rank, static
-from onnxsmith.precision.pruning.cuts import Cuts
+from onnxsmith.precision.pruning.channel_links import Cuts, Links, is_weight, rank, static
 from onnxsmith.precision.pruning.operators.base import Operator, integer, operand
 
 

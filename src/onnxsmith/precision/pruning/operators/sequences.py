@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.precision.pruning.channel_links import Indices, Links, is_weight, rank, static
-from onnxsmith.precision.pruning.cuts import Cuts
-from onnxsmith.precision.pruning.operators._channel_origins import origin
-from onnxsmith.precision.pruning.operators.base import Operator, integer, operand
+from onnxsmith.precision.pruning.channel_links import Cuts, Indices, Links, is_weight, rank, static
+from onnxsmith.precision.pruning.operators.base import Operator, integer, operand, origin
 
 _Q, _K, _V, _MASK = 0, 1, 2, 3
 _CACHES = (4, 5)

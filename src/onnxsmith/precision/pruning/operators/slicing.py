@@ -9,10 +9,8 @@ import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.known_integers import Elements, elements
-from onnxsmith.precision.pruning.channel_links import Indices, Links, is_weight, rank, static
-from onnxsmith.precision.pruning.cuts import Cuts
-from onnxsmith.precision.pruning.operators._channel_origins import origin
-from onnxsmith.precision.pruning.operators.base import Operator, can_resize, integer, operand
+from onnxsmith.precision.pruning.channel_links import Cuts, Indices, Links, is_weight, rank, static
+from onnxsmith.precision.pruning.operators.base import Operator, can_resize, integer, operand, origin
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,171 @@
-"""Makes the problems that say why nothing is pruned, or nothing is written."""
+"""Reports a pruning: counts, the layers that lost channels, and the problems where nothing is pruned."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.base.report.parts.pruning import FixedChannels, SharePoint
+from onnxsmith.base.report.parts.pruning import FixedChannels, PrunedLayer, SharePoint
 from onnxsmith.base.report.parts.verification import Verification
-from onnxsmith.base.words import first_few
+from onnxsmith.base.words import first_few, several
+from onnxsmith.graph.shapes.symbolic_inference import infer
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.signature import signature
 from onnxsmith.precision.model_preparation import quantisers
-from onnxsmith.precision.pruning.groups import Channels
-from onnxsmith.precision.pruning.unfollowed_layers import nested, of_onnxruntime, unfollowed
+from onnxsmith.precision.pruning.channel_groups import Channels, Group
+from onnxsmith.precision.pruning.channel_removal import Kept
+from onnxsmith.precision.pruning.channel_selection import BLOCK, WIDE, Choice
+from onnxsmith.precision.pruning.unfollowed_layers import OPTIMISED, nested, of_onnxruntime, unfollowed
 from onnxsmith.precision.quantisation_request import Given
 from onnxsmith.precision.scoring import Scored
+from onnxsmith.verification.inputs.size_proposals import batches
+from onnxsmith.viewer.inspection.costs.cost_report import costs
+from onnxsmith.viewer.inspection.costs.cost_sizes import Sizes
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The parameters, and the multiply-adds of one run. Unknown multiply-adds are None, and `why` says why. `without`
+    are operators of unknown costs, which are not counted."""
+
+    parameters: int
+    macs: int | None
+    why: str = ""
+    without: str = ""
+
+
+class Counting:
+    """Counts models at fixed sizes of the inputs: the given sizes, and example sizes for all other symbolic dimensions.
+
+    Raises:
+        OnnxsmithError: `inspect/unknown-dim` if no input has a dimension of a given name.
+    """
+
+    def __init__(self, model: ir.Model, given: Mapping[str, int] | None, where: str) -> None:
+        interface = signature(model)
+        self._sizes = Sizes(given or {}, batches(interface))
+        for dim in interface.symbols():
+            self._sizes.value(dim)
+        unused = self._sizes.unused()
+        if unused:
+            raise problem(
+                "inspect/unknown-dim",
+                f"no dimension of the model is called {unused[0]!r}",
+                where=where,
+                fix=f"its symbolic dimensions are: {', '.join(self.sizes)}"
+                if self.sizes
+                else "leave --dim out: the model has fixed sizes only",
+            )
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Returns the size of each symbolic dimension."""
+        return self._sizes.used()
+
+    def of(self, model: ir.Model) -> Counted:
+        """Counts the costs of a model. Symbolic shapes are inferred again from the sizes of the inputs, so that inner
+        symbolic dimensions get sizes too."""
+        made = cloned(model)
+        for value in made.graph.inputs:
+            if value.shape is not None:
+                value.shape = ir.Shape([self._size(dim) for dim in value.shape])
+        for node in made.graph:
+            for value in node.outputs:
+                if value.shape is not None and not value.shape.is_static():
+                    value.shape = None
+        infer(made)
+        found = costs(made, {}, "the model")
+        why = ""
+        if found.unknown_shape:
+            why = f"the shapes of {_listed(found.unknown_shape)} are not known"
+        elif found.sizes:
+            why = f"the size {', '.join(found.sizes)} does not follow from those of the inputs"
+        return Counted(found.parameters, None if why else found.macs.at, why, _listed(found.uncounted))
+
+    def _size(self, dim: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
+        if isinstance(dim, int) or dim.value is None:
+            return dim
+        return self._sizes.value(dim.value)
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
+
+
+def layers(model: ir.Model, found: Channels, kept: Kept) -> tuple[PrunedLayer, ...]:
+    """Returns the layers that became smaller, in the order of the graph."""
+    ops = {walk.node_label(node): walk.op_name(node) for node in model.graph}
+    each = {slot: len(at) for group in found.free for channel in group.channels[:1] for slot, at in channel}
+    return tuple(
+        PrunedLayer(label, ops[label], found.links.slots[slot], len(kept[slot]), each.get(slot, 1))
+        for slot, label in found.links.opened.items()
+        if slot in kept
+    )
+
+
+def fixed(model: ir.Model, found: Channels, kept: Kept, choice: Choice) -> tuple[FixedChannels, ...]:
+    """Returns the groups that keep all channels, including those that lose none because of the share or the
+    multiple."""
+    stay = [FixedChannels(group.layers, len(group.channels), group.reason) for group in found.fixed]
+    whole = idle(found, choice, kept) if kept else ()
+    return (*stay, *whole, *unfollowed(model, found))
+
+
+def notes(model: ir.Model) -> Iterator[str]:
+    """Yields notes on layers that `prune` does not examine: layers in branches, and operators of onnxruntime."""
+    inner, foreign = nested(model), of_onnxruntime(model)
+    if inner:
+        yield inner
+    if foreign:
+        yield f"channels are not followed through {foreign}: {OPTIMISED}"
+
+
+def idle(found: Channels, choice: Choice, kept: Kept | None = None) -> tuple[FixedChannels, ...]:
+    """Returns the groups that could lose channels but lose none."""
+    return tuple(
+        FixedChannels(group.layers, len(group.channels), _why_idle(group, choice))
+        for group in found.free
+        if not any(slot in (kept or {}) for slot in group.slots)
+    )
+
+
+def _why_idle(group: Group, choice: Choice) -> str:
+    multiple, count, each = choice.multiple_of(group), len(group.channels), max(group.each, default=1)
+    if multiple == 1:
+        return "others matter less" if choice.is_global else "the share is less than a channel"
+    whole = choice.multiple or BLOCK
+    said = f"{each:,} channels of a layer go together, {count:,} times: " if each > 1 else ""
+    if multiple >= count:
+        said += f"no smaller number of its {each * count:,} channels is a multiple of {whole}"
+        return f"{said}; --multiple 1 lets single ones go"
+    if each > 1:
+        return f"{said}{each * multiple:,}, the least multiple of {whole}, are more than the share"
+    return f"a multiple of {multiple} stays, and the share is less than the next one"
+
+
+def uneven(found: Channels, layers: Sequence[PrunedLayer], choice: Choice) -> Iterator[str]:
+    """Yields a note on wide layers that do not keep a multiple, because their channels are in several groups."""
+    multiple = choice.multiple or BLOCK
+    odd = [
+        one
+        for one in layers
+        if one.after % multiple and one.before % multiple == 0 and (choice.multiple or one.before >= WIDE)
+    ]
+    if odd and multiple > 1:
+        said = first_few([f"{one.name}: {one.after:,}" for one in odd], _FEW)
+        yield (
+            f"{several(len(odd), 'layer')} with no multiple of {multiple} channels left: the channels of each lie in "
+            f"several groups, which go by themselves ({said})"
+        )
+
+
+_FEW = 3
+"""The most layers that a note names. A choice."""
 
 
 def none_at(share: float, idle: Sequence[FixedChannels]) -> OnnxsmithError:
