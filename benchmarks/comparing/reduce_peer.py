@@ -39,9 +39,9 @@ from onnxsmith.comparison.reduction.checks.base import Failure
 from onnxsmith.comparison.reduction.oracle import Oracle
 from onnxsmith.comparison.reduction.original_failure import failing
 from onnxsmith.comparison.reduction.reduce import chosen
+from onnxsmith.comparison.reduction.reduction_loop import record
 from onnxsmith.comparison.reduction.runtime_workers import Bench
 from onnxsmith.comparison.reduction.tensor_facts import Known
-from onnxsmith.comparison.reduction.tensor_recording import record
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.structure import walk

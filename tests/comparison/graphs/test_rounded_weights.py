@@ -8,7 +8,7 @@ import pytest
 
 from onnxsmith.base.report.parts.model_changes import Difference, SameRegions, WeightChanges
 from onnxsmith.base.report.parts.written_files import View
-from onnxsmith.comparison.graphs import rounded_weights
+from onnxsmith.comparison.graphs import array_differences
 from onnxsmith.comparison.graphs.diff import diff
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.viewer.view import view
@@ -108,29 +108,29 @@ def test_transposed_and_rounded() -> None:
 
 def test_what_is_rounding() -> None:
     one = numbers(6, 5)
-    assert rounded_weights.within(one, np.nextafter(one, np.float32(2)))
-    assert not rounded_weights.within(one, one * np.float32(1 + 1e-5))
-    assert not rounded_weights.within(one, np.nextafter(one, np.float32(2)).astype(np.float64))
-    assert not rounded_weights.within(one, one.reshape(5, 6))
+    assert array_differences.within_rounding(one, np.nextafter(one, np.float32(2)))
+    assert not array_differences.within_rounding(one, one * np.float32(1 + 1e-5))
+    assert not array_differences.within_rounding(one, np.nextafter(one, np.float32(2)).astype(np.float64))
+    assert not array_differences.within_rounding(one, one.reshape(5, 6))
     small = one.copy()
     small[0] *= np.float32(1e-12)
-    assert not rounded_weights.within(small, small * np.linspace(0.999, 1, 6, dtype=np.float32)[:, None])
+    assert not array_differences.within_rounding(small, small * np.linspace(0.999, 1, 6, dtype=np.float32)[:, None])
     for value in (np.inf, np.nan):
         odd = one.copy()
         odd[2, 2] = value
-        assert rounded_weights.within(odd, odd.copy())
-        assert not rounded_weights.within(odd, one)
+        assert array_differences.within_rounding(odd, odd.copy())
+        assert not array_differences.within_rounding(odd, one)
     wide = one.astype(np.float64)
-    assert rounded_weights.within(wide, np.nextafter(wide, 2))
-    assert not rounded_weights.within(wide, wide.astype(np.float32).astype(np.float64) * (1 + 1e-9))
+    assert array_differences.within_rounding(wide, np.nextafter(wide, 2))
+    assert not array_differences.within_rounding(wide, wide.astype(np.float32).astype(np.float64) * (1 + 1e-9))
 
 
 def test_a_bias_whose_terms_cancel() -> None:
     bias = np.array([1e3, 1e-6, 5.0], np.float32)
-    assert rounded_weights.within(bias, bias + np.float32(1e-5) * np.array([0, 1, 0], np.float32))
-    assert not rounded_weights.within(bias.reshape(3, 1, 1), bias.reshape(3, 1, 1) * np.float32(1.001))
+    assert array_differences.within_rounding(bias, bias + np.float32(1e-5) * np.array([0, 1, 0], np.float32))
+    assert not array_differences.within_rounding(bias.reshape(3, 1, 1), bias.reshape(3, 1, 1) * np.float32(1.001))
 
 
 def test_narrow_floats_count_every_difference() -> None:
     one = numbers(4, 4).astype(np.float16)
-    assert not rounded_weights.within(one, np.nextafter(one, np.float16(9)))
+    assert not array_differences.within_rounding(one, np.nextafter(one, np.float16(9)))

@@ -10,8 +10,8 @@ import pytest
 import onnxsmith
 from onnxsmith.base.report.parts.layers import Layers, LayersByInput
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.comparison.outputs import multi_input_layers
-from onnxsmith.comparison.outputs.multi_input_layers import chosen
+from onnxsmith.comparison.outputs import layer_stage
+from onnxsmith.comparison.outputs.layer_stage import chosen
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.verification.inputs.generate import Feed
@@ -76,7 +76,7 @@ def test_one_input_has_no_table(folder: Path) -> None:
 
 
 def test_of_many_those_that_differ_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(multi_input_layers, "_MOST", 3)
+    monkeypatch.setattr(layer_stage, "_MOST", 3)
     feeds = [Feed(str(number), {}, {"x": number}) for number in range(6)]
     kept, note = chosen(feeds, [feeds[4]], feeds[5])
     assert [one.label for one in kept] == ["0", "4", "5"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnxsmith.comparison.reduction import script
+from onnxsmith.comparison.reduction.checks import failure_checks
 from onnxsmith.comparison.reduction.runtime_workers import Bench, identity
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
@@ -70,12 +70,12 @@ def test_texts_that_name_the_same(one: str, other: str, same: bool) -> None:
     ],
 )
 def test_a_program_says_how_it_runs(runtime: str, line: str, expression: str) -> None:
-    opening = "\n".join(script.opening(runtime, "reference"))
+    opening = "\n".join(failure_checks.script_opening(runtime, "reference"))
     assert line in opening
-    assert expression in script.call(runtime)
-    assert "onnxsmith" not in opening + script.call(runtime)
+    assert expression in failure_checks.script_call(runtime)
+    assert "onnxsmith" not in opening + failure_checks.script_call(runtime)
 
 
 def test_other_runtimes_are_reached_through_onnxsmith() -> None:
-    assert "from onnxsmith.runtimes.base import get" in script.opening("fake", "reference")
-    assert script.call("fake").startswith('list(get("fake")')
+    assert "from onnxsmith.runtimes.base import get" in failure_checks.script_opening("fake", "reference")
+    assert failure_checks.script_call("fake").startswith('list(get("fake")')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,12 +11,14 @@ import onnx_ir as ir
 from onnxsmith.base.report.parts.model_changes import (
     AttributeChange,
     NodeChange,
+    OwnNode,
     PortChange,
     Reader,
+    Region,
     WeightChange,
     WiringChange,
 )
-from onnxsmith.comparison.graphs import attribute_changes, equal_regions, operand_differences, ports, unrelated
+from onnxsmith.comparison.graphs import attribute_changes, consistency, equal_regions, ports, unrelated
 from onnxsmith.comparison.graphs.constant_recognition import is_constant
 from onnxsmith.comparison.graphs.equal_regions import SameRegion
 from onnxsmith.comparison.graphs.interning import Level
@@ -23,11 +26,98 @@ from onnxsmith.comparison.graphs.pairing import pair_nodes
 from onnxsmith.comparison.graphs.pairing_view import View
 from onnxsmith.comparison.graphs.pairs import Pairs, Same
 from onnxsmith.comparison.graphs.ports import Dimensions, Pair
-from onnxsmith.comparison.graphs.regions import Regions, describe
 from onnxsmith.comparison.graphs.simplified_forms import SimplifiedForms
 from onnxsmith.comparison.graphs.weight_pairs import WeightPairs, own
+from onnxsmith.graph.reading.exact_text import attribute_text, dtype_name
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.walk import node_label, op_name
+
+
+class Regions:
+    """The nodes without a partner, in regions. Two nodes are in one region if one reads the other's result. So are a
+    removed and an added node whose results a pair of nodes reads at the same place."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[ir.Node, tuple[int, View]] = {}
+        self._parent: dict[ir.Node, ir.Node] = {}
+        self._readers: dict[ir.Node, list[Reader]] = defaultdict(list)
+
+    def add(self, side: int, view: View, node: ir.Node) -> None:
+        """Adds a node of the first side (removed) or of the second side (added)."""
+        self._nodes[node] = side, view
+        self._parent[node] = node
+
+    def __contains__(self, node: ir.Node | None) -> bool:
+        return node in self._nodes
+
+    def read(self, made: tuple[ir.Node | None, ir.Node | None], reader: Reader) -> None:
+        """Notes a pair of nodes whose operand is computed by nodes without a partner, on one side or both."""
+        held = [node for node in made if node is not None and node in self._nodes]
+        self._readers[held[0]].append(reader)
+        if len(held) == 2:
+            self._join(held[0], held[1])
+
+    def found(self) -> list[Region]:
+        """Returns the regions, in the order of their first nodes."""
+        for node, (_, view) in self._nodes.items():
+            for value in (*node.inputs, *view.captured.get(node, ())):
+                made = value.producer() if value is not None else None
+                if made is not None and made in self._nodes:
+                    self._join(node, made)
+        groups: dict[ir.Node, list[ir.Node]] = defaultdict(list)
+        for node in self._nodes:
+            groups[self._root(node)].append(node)
+        return [self._region(nodes) for nodes in groups.values()]
+
+    def _region(self, nodes: list[ir.Node]) -> Region:
+        views = [self._nodes[node] for node in nodes]
+        sides = [
+            tuple(own_node(view, node) for node, (side, view) in zip(nodes, views, strict=True) if side == wanted)
+            for wanted in (0, 1)
+        ]
+        readers = tuple(reader for node in nodes for reader in self._readers.get(node, ()))
+        return Region(views[0][1].path, sides[0], sides[1], readers)
+
+    def _root(self, node: ir.Node) -> ir.Node:
+        while self._parent[node] is not node:
+            self._parent[node] = self._parent[self._parent[node]]
+            node = self._parent[node]
+        return node
+
+    def _join(self, one: ir.Node, other: ir.Node) -> None:
+        self._parent[self._root(other)] = self._root(one)
+
+
+def own_node(view: View, node: ir.Node) -> OwnNode:
+    """Describes a node that only one model has."""
+    constants = [view.side.constants.tensor(v) for v in node.inputs if v is not None and view.is_stored(v)]
+    return OwnNode(
+        name=node.name or node_label(node),
+        op=op_name(node),
+        inputs=tuple(describe(view, value) if value is not None else "" for value in node.inputs),
+        outputs=tuple(value.name or "" for value in node.outputs),
+        attributes=tuple((name, attribute_text(one)) for name, one in node.attributes.items()),
+        weights=sum(one.size for one in constants if one is not None) + _inside(view, node),
+    )
+
+
+def _inside(view: View, node: ir.Node) -> int:
+    """Returns the number of elements of the initializers in the node's bodies."""
+    graphs = walk.subgraphs(node)
+    tensors = [value.const_value for graph in graphs for value in graph.initializers.values()]
+    return sum(one.size for one in tensors if one is not None)
+
+
+def describe(view: View, value: ir.Value | None) -> str:
+    """Returns the name of an operand; for a constant, with its type."""
+    if value is None:
+        return "omitted"
+    if not view.is_stored(value):
+        return value.name or "?"
+    tensor = view.side.constants.tensor(value)
+    if tensor is None:
+        return value.name or "?"
+    return f"{value.name or 'constant'} {dtype_name(tensor.dtype)}[{','.join(map(str, tensor.shape.numpy()))}]"
 
 
 @dataclass
@@ -120,15 +210,15 @@ class _Comparison:
     def _node(self, one: ir.Node, other: ir.Node) -> None:
         a, b = self._a, self._b
         self._found.paths.append((one, other, a.path))
-        moved = operand_differences.moved(a, b, one, other)
+        moved = consistency.moved_operands(a, b, one, other)
         self._found.moved += len(moved.names) - len(moved.changes)
         changed = [*attribute_changes.changes(one, other, (a.opsets, b.opsets), moved.names), *moved.changes]
         changed += self._bodies(one, other)
         wiring: list[WiringChange] = []
         is_swapped = False
-        for position, x, y in operand_differences.pairs(a, b, one, other, self._same, moved):
+        for position, x, y in consistency.operand_pairs(a, b, one, other, self._same, moved):
             is_swapped = is_swapped or (position < len(other.inputs) and y is not other.inputs[position])
-            slot = operand_differences.slot_name(one, position, a.opsets)
+            slot = consistency.slot_name(one, position, a.opsets)
             wiring += self._operand(x, y, _label(one), op_name(one), slot)
         wiring += _outputs(one, other)
         if not moved.names:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import onnx_ir as ir
 
-from onnxsmith.comparison.graphs import function_pairing, quantizer_pairing, unrelated
+from onnxsmith.comparison.graphs import pairing_view, quantizer_pairing, unrelated
 from onnxsmith.comparison.graphs.constant_recognition import Constants
-from onnxsmith.comparison.graphs.function_pairing import FunctionPairs
 from onnxsmith.comparison.graphs.graph_differences import Found, compare, pair_ports
-from onnxsmith.comparison.graphs.interning import Numbers
+from onnxsmith.comparison.graphs.interning import Level, Numbers
 from onnxsmith.comparison.graphs.pairing import pair_nodes
 from onnxsmith.comparison.graphs.pairing_view import Side, View
 from onnxsmith.comparison.graphs.pairs import Pairs
 from onnxsmith.comparison.graphs.simplified_forms import SimplifiedForms
 from onnxsmith.comparison.graphs.weight_pairs import WeightPairs
+from onnxsmith.graph.reading.scopes import function_name
 from onnxsmith.graph.structure import carried_fields, walk
 from onnxsmith.graph.surgery.inlining import inlined
 
@@ -38,8 +41,7 @@ def paired(models: Models) -> tuple[list[str], Models, FunctionPairs, Found]:
     found = Found(Pairs(), WeightPairs(sides[0].constants))
     for one, other in pairs.pairs:
         views = [
-            function_pairing.view_of(side, model.functions[name])
-            for side, model, name in zip(sides, models, (one, other), strict=True)
+            view_of(side, model.functions[name]) for side, model, name in zip(sides, models, (one, other), strict=True)
         ]
         compare(views[0], views[1], found, by_name=False)
     a, b = _main(models, sides)
@@ -72,11 +74,58 @@ def _sides(models: Models) -> tuple[tuple[Side, Side], FunctionPairs]:
     numbers = Numbers()
     constants = Constants(numbers, models)
     plain = Side(numbers, constants, {}), Side(numbers, constants, {})
-    pairs = function_pairing.paired(*models, plain)
-    ours, theirs = function_pairing.numbered(pairs)
+    pairs = paired_functions(*models, plain)
+    ours, theirs = numbered(pairs)
     return (Side(numbers, constants, ours), Side(numbers, constants, theirs)), pairs
 
 
 def _left_out(models: Models) -> list[str]:
     parts = dict.fromkeys(part for model in models for part in carried_fields.left_out(model))
     return [f"not compared, because no run needs it: {part}" for part in parts]
+
+
+Identifier = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class FunctionPairs:
+    """Pairs of functions by identifier, and the identifiers of functions that only one model has."""
+
+    pairs: tuple[tuple[Identifier, Identifier], ...]
+    removed: tuple[Identifier, ...]
+    added: tuple[Identifier, ...]
+
+
+def view_of(side: Side, function: ir.Function) -> View:
+    """Returns the body of a function as a graph."""
+    return View(side, function.graph, function_name(function), function.opset_imports)
+
+
+def paired_functions(a: ir.Model, b: ir.Model, sides: tuple[Side, Side]) -> FunctionPairs:
+    """Pairs functions with equal names, then functions with equal bodies."""
+    found = [(name, name) for name in a.functions if name in b.functions]
+    left = [name for name in a.functions if name not in b.functions]
+    others = {_body(sides[1], b.functions[name]): name for name in b.functions if name not in a.functions}
+    for name in left:
+        other = others.pop(_body(sides[0], a.functions[name]), None)
+        if other is not None:
+            found.append((name, other))
+    ours, theirs = {one for one, _ in found}, {other for _, other in found}
+    return FunctionPairs(
+        tuple(found),
+        tuple(name for name in a.functions if name not in ours),
+        tuple(name for name in b.functions if name not in theirs),
+    )
+
+
+def numbered(pairs: FunctionPairs) -> tuple[Mapping[Identifier, int], Mapping[Identifier, int]]:
+    """Gives both functions of a pair the same number. Returns the numbers of each side."""
+    ours = {one: number for number, (one, _) in enumerate(pairs.pairs)}
+    return ours, {other: ours[one] for one, other in pairs.pairs}
+
+
+def _body(side: Side, function: ir.Function) -> object:
+    view = view_of(side, function)
+    seeds = {value: side.numbers.of(("parameter", place)) for place, value in enumerate(function.inputs)}
+    values, nodes = pairing_view.forward(view, seeds, Level.EXACT)
+    return tuple(values.get(value, -1) for value in function.outputs), tuple(sorted(nodes.values()))

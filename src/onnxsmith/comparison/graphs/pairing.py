@@ -23,10 +23,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.comparison.graphs import closeness, gap_pairing, neighbours, weight_anchors
+from onnxsmith.comparison.graphs import pairing_by_neighbours, pairing_by_weights
 from onnxsmith.comparison.graphs.interning import Level
-from onnxsmith.comparison.graphs.node_digests import Nodes, backward, forward
-from onnxsmith.comparison.graphs.pairing_view import View
+from onnxsmith.comparison.graphs.pairing_view import Nodes, View, backward, forward
 from onnxsmith.comparison.graphs.pairs import Pairs, Same, hints
 from onnxsmith.comparison.graphs.simplified_forms import SimplifiedForms
 
@@ -79,7 +78,7 @@ class _Pairing:
         for keys in (_combined(nodes, used), _looked_up(nodes), _looked_up(used)):
             self._match_unique(keys)
         self._unambiguous(Level.EXACT)
-        for one, other in weight_anchors.found(*self._views, self._pairs):
+        for one, other in pairing_by_weights.weight_anchors(*self._views, self._pairs):
             self._pairs.add(one, other)
         self._unambiguous(Level.SHAPED)
         self._simplified()
@@ -90,8 +89,8 @@ class _Pairing:
         self._match(_looked_up(nodes), (_looked_up(used),), unequal=True)
         for level in Level:
             self._between(level)
-        gap_pairing.pair(*self._views, self._pairs, self._same())
-        neighbours.replaced(*self._views, self._pairs, self._same())
+        pairing_by_neighbours.pair_gaps(*self._views, self._pairs, self._same())
+        pairing_by_neighbours.replaced(*self._views, self._pairs, self._same())
 
     def _simplified(self) -> None:
         """Pairs nodes of one operator whose results are equal tensors in the simplified forms of both models."""
@@ -110,7 +109,7 @@ class _Pairing:
         return self._views[0].own(one, level) == self._views[1].own(other, level)
 
     def _follow(self, may: Callable[[ir.Node, ir.Node], bool]) -> None:
-        neighbours.follow(*self._views, self._pairs, self._same(), may)
+        pairing_by_neighbours.follow(*self._views, self._pairs, self._same(), may)
 
     def _unambiguous(self, level: Level) -> None:
         """Pairs nodes for which the pairs around them leave only one partner. So certain pairs decide before uncertain
@@ -203,9 +202,9 @@ class _Pairing:
             self._accept(ours[0], theirs[0], keys)
             return
         if len(ties) == len(self._hints):  # only names are left
-            for one, other in closeness.nearest(*self._views, ours, theirs):
+            for one, other in pairing_by_weights.nearest(*self._views, ours, theirs):
                 self._accept(one, other, keys)
-            for one, other in neighbours.likeliest(*self._views, ours, theirs, self._pairs, self._same()):
+            for one, other in pairing_by_neighbours.likeliest(*self._views, ours, theirs, self._pairs, self._same()):
                 self._accept(one, other, keys)
         if not ties:
             for one, other in zip(ours, theirs, strict=False):
@@ -232,7 +231,7 @@ class _Pairing:
         self._pairs.add(a, b)
         queue = [(a, b)]
         while queue:
-            for one, other in neighbours.around(*self._views, *queue.pop(), self._pairs):
+            for one, other in pairing_by_neighbours.around(*self._views, *queue.pop(), self._pairs):
                 key = keys[0](one)
                 if (
                     key is not None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from onnxsmith.comparison.graphs.node_digests import Values
-from onnxsmith.comparison.graphs.pairing_view import View
+from onnxsmith.comparison.graphs.pairing_view import Values, View
 from onnxsmith.graph.structure import provenance
 
 

@@ -11,8 +11,8 @@ import onnx_ir as ir
 from onnxsmith.base.report.parts.model_changes import PropertyChange
 from onnxsmith.base.words import several
 from onnxsmith.comparison.graphs import attribute_changes
-from onnxsmith.comparison.graphs.function_pairing import FunctionPairs
 from onnxsmith.comparison.graphs.graph_differences import Found
+from onnxsmith.comparison.graphs.model_pairs import FunctionPairs
 from onnxsmith.comparison.graphs.ports import type_text
 from onnxsmith.graph.reading.exact_text import attribute_text
 from onnxsmith.graph.reading.scopes import function_name

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.clock import advance
 from onnxsmith.base.report.parts.model_changes import WeightChange
-from onnxsmith.comparison.graphs import array_differences, rounded_weights
+from onnxsmith.comparison.graphs import array_differences
 from onnxsmith.comparison.graphs.array_differences import equal, figures
 from onnxsmith.comparison.graphs.constant_recognition import Constants
 from onnxsmith.comparison.graphs.interning import Level
@@ -168,14 +168,14 @@ def _numbers(pair: _Pair, one: ir.TensorProtocol, other: ir.TensorProtocol) -> W
     if same_shape and same_dtype and (one is other or equal(first, second)):
         return pair.stored_otherwise()
     kind = "values" if same_shape and same_dtype else "type"
-    if same_shape and same_dtype and rounded_weights.within(first, second):
+    if same_shape and same_dtype and array_differences.within_rounding(first, second):
         return pair.change("rounding", form=pair.storage(), arrays=(first, second))
     found = in_form(first, second)
     if found is not None:
         form = ", ".join(filter(None, (found[0], pair.storage())))
         if found[2]:  # for a mere cast, the figures show its rounding
             return pair.change("form", form=form, arrays=(first, second) if same_shape and not same_dtype else None)
-        if rounded_weights.within(found[1], second):
+        if array_differences.within_rounding(found[1], second):
             return pair.change("rounding", form=form, arrays=(found[1], second))
         if kind == "type":
             return pair.change(kind, form=form, arrays=(found[1], second))
@@ -243,7 +243,7 @@ def in_form(a: Array, b: Array) -> tuple[str, Array, bool] | None:
             near = (cosine, f"transposed {order}{', cast' if kind else ''}", turned)
         if cosine > 1 - 1e-9 and array_differences.equal(turned, b):
             return near[1] if near[2] is turned else f"transposed {order}", turned, True
-        if cosine > 1 - 1e-9 and not kind and rounded_weights.within(turned, b):
+        if cosine > 1 - 1e-9 and not kind and array_differences.within_rounding(turned, b):
             return f"transposed {order}", turned, False
     if a.shape != b.shape:
         flat = narrow.reshape(b.shape)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.base.report.parts.layers import Layer
 from onnxsmith.comparison.outputs.graph_matches import GraphMatches
 from onnxsmith.comparison.outputs.node_transplant import Undoing
-from onnxsmith.comparison.outputs.patch_steps import attributes_patch, constant_patch, layout_patch
 from onnxsmith.comparison.outputs.stored_values import StoredValues, differ, layout
 from onnxsmith.graph.structure.walk import node_label, op_name
 from onnxsmith.runtimes.base import Array, Feeds
@@ -223,3 +224,64 @@ def _said(name: str, ours: Array, theirs: Array) -> str:
 def _text(array: Array) -> str:
     numbers = [f"{number:.6g}" if array.dtype.kind == "f" else str(number) for number in array.ravel().tolist()]
     return numbers[0] if array.ndim == 0 else f"[{', '.join(numbers)}]"
+
+
+_KINDS = ir.AttributeType
+_PLAIN = (_KINDS.INT, _KINDS.INTS, _KINDS.FLOAT, _KINDS.FLOATS, _KINDS.STRING, _KINDS.STRINGS)
+"""Kinds of attributes that a patch file can hold."""
+_MOST_NUMBERS = 512
+"""How many numbers a patch lists. A choice: it has to fit into a command line."""
+
+
+def attributes_patch(label: str, names: Sequence[str], counterpart: ir.Node) -> str:
+    """Returns the step that sets attributes to their values in the reference, or removes those that the reference
+    lacks. "" if a patch file cannot hold a value."""
+    if not names:
+        return ""
+    given = {name: counterpart.attributes.get(name) for name in names}
+    if any(one is not None and one.type not in _PLAIN for one in given.values()):
+        return ""
+    values = ", ".join(f"{name} = {_toml('' if one is None else one.value)}" for name, one in given.items())
+    return f'[[step]]\ndo = "set"\nnode = {_toml(label)}\nattributes = {{ {values} }}\n'
+
+
+def constant_patch(value: ir.Value, array: Array) -> str:
+    """Returns the step that gives a constant the reference's value; "" if other nodes read it too, or if it is
+    large."""
+    if array.size > _MOST_NUMBERS or len(value.uses()) != 1 or value.is_graph_input() or array.dtype.kind not in "fiub":
+        return ""
+    held = ir.convenience.get_const_tensor(value)
+    if held is None or not value.name or tuple(held.shape.numpy()) != array.shape or not np.isfinite(array).all():
+        return ""
+    return f'[[step]]\ndo = "constant"\ntensor = {_toml(value.name)}\nvalue = {_toml(array.tolist(), array.dtype)}\n'
+
+
+def layout_patch(label: str, place: int, steps: Sequence[tuple[str, object]]) -> str:
+    """Returns the steps that bring a weight into the reference's order, in front of the node's operand."""
+    texts = []
+    for kind, given in steps:
+        if kind == "transpose":
+            what = f'op = "Transpose"\nattributes = {{ perm = {_toml(given)} }}'
+        elif kind == "reshape":
+            what = f'op = "Reshape"\noperands = [{_toml(given)}]'
+        else:
+            assert isinstance(given, tuple)
+            axis, rows = given
+            if len(rows) > _MOST_NUMBERS:
+                return ""
+            what = f'op = "Gather"\noperands = [{_toml(rows)}]\nattributes = {{ axis = {axis} }}'
+        texts.append(f'[[step]]\ndo = "insert"\nbefore = {_toml(label)}\ninput = {place}\n{what}\n')
+    return "".join(texts)
+
+
+def _toml(value: object, dtype: npt.DTypeLike = np.float32) -> str:
+    """Returns the value as TOML. A float has the digits that its dtype needs, by default the dtype of attributes."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_toml(one, dtype) for one in value)}]"
+    if isinstance(value, str | bytes):
+        return json.dumps(value.decode() if isinstance(value, bytes) else value)
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    if isinstance(value, float):
+        return repr(float(str(np.asarray(value, dtype)[()])))
+    return repr(value)

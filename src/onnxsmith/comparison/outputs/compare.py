@@ -19,8 +19,7 @@ from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.comparison.outputs.candidate_state import compared as in_steps
-from onnxsmith.comparison.outputs.comparison_section import Section
-from onnxsmith.comparison.outputs.comparison_setup import Compared, compared, elsewhere, exact
+from onnxsmith.comparison.outputs.comparison_setup import Compared, Section, compared, elsewhere, exact
 from onnxsmith.comparison.outputs.layer_stage import Staged, layered
 from onnxsmith.comparison.outputs.reference_steps import rolled
 from onnxsmith.comparison.outputs.sides import SideSource, under

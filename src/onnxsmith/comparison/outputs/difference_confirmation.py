@@ -16,10 +16,9 @@ import onnx_ir as ir
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.layers import Cause, Layer, Layers
-from onnxsmith.comparison.outputs.candidate_changes import Attempt, Attempts
+from onnxsmith.comparison.outputs.candidate_changes import Attempt, Attempts, attributes_patch
 from onnxsmith.comparison.outputs.graph_matches import GraphMatches, Suspect, texts_of
 from onnxsmith.comparison.outputs.node_transplant import CannotUndo, Undoing
-from onnxsmith.comparison.outputs.patch_steps import attributes_patch
 from onnxsmith.graph.surgery.raising import raised
 from onnxsmith.verification.by_layer.alignment import Pair
 from onnxsmith.verification.by_layer.error_effects import apart

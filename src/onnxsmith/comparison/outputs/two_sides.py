@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Self
 from onnxsmith.base.clock import stage
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.comparison.outputs.candidate_state import Recorder
-from onnxsmith.comparison.outputs.comparison_setup import Compared, evidence
-from onnxsmith.comparison.outputs.float32_sides import single
-from onnxsmith.comparison.outputs.sides import renamed, under
+from onnxsmith.comparison.outputs.comparison_setup import Compared, evidence, from_graphs
+from onnxsmith.comparison.outputs.sides import SideSource, renamed, under
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes.base import Options
-from onnxsmith.runtimes.torch_eager import TorchProgram
-from onnxsmith.verification import intermediate_outputs
+from onnxsmith.runtimes.torch_eager import TorchProgram, in_single
+from onnxsmith.verification import intermediate_outputs, single_precision
 from onnxsmith.verification.explore import Run
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.ladder import Subject, shows_too_little
@@ -144,3 +143,34 @@ def unoptimised(read: Compared) -> Compared | None:
         return None
     a, b = (replace(side, options=Options(optimization="disable")) for side in (read.a, read.b))
     return replace(read, a=a, b=b)
+
+
+def single(read: Compared) -> Compared | None:
+    """Returns the comparison of float32 copies. None if there are none, if the user chose a tolerance, or if both sides
+    are one file, because then the runtimes' kernels of the narrow dtype are compared.
+
+    Raises:
+        OnnxsmithError: `runtime/failed` if a torch module cannot be copied.
+    """
+    if read.tolerance is not None or read.a.source == read.b.source:
+        return None
+    a, b = _copy(read.a), _copy(read.b)
+    if a is None or b is None:
+        return None
+    tolerances, generator, coarser, few_steps = from_graphs(a, b)
+    plan = replace(read.plan, generator=generator, given=single_precision.feeds_of(read.plan.given))
+    return replace(
+        read, a=a, b=b, plan=plan, tolerances=tolerances, coarser=coarser, few_steps=few_steps, notes=(), clauses=()
+    )
+
+
+def _copy(side: SideSource) -> SideSource | None:
+    if isinstance(side.source, TorchProgram):
+        program = in_single(side.source)
+        program = replace(program, signature=single_precision.signature_of(program.signature))
+        example = single_precision.values_of(side.example)
+        return replace(side, source=program, interface=program.signature, example=example)
+    copy = None if side.model is None else single_precision.single(side.model)
+    if copy is None:
+        return None
+    return replace(side, source=copy, model=copy, interface=single_precision.signature_of(side.interface))

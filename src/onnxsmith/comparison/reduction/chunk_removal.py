@@ -1,4 +1,4 @@
-"""Removes nodes from the middle, in chunks that get smaller (delta debugging).
+"""Removes nodes in chunks that get smaller: from both ends of the graph, and from the middle (delta debugging).
 
 A. Zeller and R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE Transactions on Software
 Engineering 28(2), 2002: the algorithm `ddmin`. Here a chunk is removed in one of two ways: its results are replaced by
@@ -79,3 +79,30 @@ def _without_outputs(case: Case, doomed: list[int]) -> list[Case | None]:
         copy.graph.outputs.pop(index)
     prune(copy)
     return [fed(copy, case.feeds)]
+
+
+def shortest_prefix(case: Case, known: Known, oracle: Oracle) -> Case:
+    """Keeps as few nodes from the start as halving finds. Operands of the removed nodes become outputs."""
+    places = computing(case.model.graph)
+    return _halved(case, len(places), oracle, lambda n: without(case, places[n:], known, bypass=False, live=True))
+
+
+def shortest_suffix(case: Case, known: Known, oracle: Oracle) -> Case:
+    """Keeps as few nodes from the end as halving finds. Results of the removed nodes become inputs."""
+    places = computing(case.model.graph)
+    count = len(places)
+    return _halved(case, count, oracle, lambda n: without(case, places[: count - n], known, bypass=False, live=False))
+
+
+def _halved(case: Case, count: int, oracle: Oracle, cut: Callable[[int], Case | None]) -> Case:
+    """Returns the smallest failing case that `cut` makes, if all cases from some number of nodes on fail. The returned
+    case fails even if they do not."""
+    best, low, high = case, 0, count
+    while high - low > 1:
+        middle = (low + high) // 2
+        smaller = cut(middle)
+        if smaller is not None and oracle.fails(smaller):
+            best, high = smaller, middle
+        else:
+            low = middle
+    return best

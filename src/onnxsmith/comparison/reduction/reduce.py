@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import onnx_ir as ir
 
@@ -20,8 +21,7 @@ from onnxsmith.base.result import Result
 from onnxsmith.base.words import several
 from onnxsmith.comparison.reduction import folder as folders
 from onnxsmith.comparison.reduction.anonymise import anonymised
-from onnxsmith.comparison.reduction.checks.base import Check
-from onnxsmith.comparison.reduction.function_check import Function, FunctionCheck
+from onnxsmith.comparison.reduction.checks.base import Attempt, Check, End, Failure, Outcome, failed
 from onnxsmith.comparison.reduction.oracle import Oracle
 from onnxsmith.comparison.reduction.original_failure import failing, refuse_flaky
 from onnxsmith.comparison.reduction.reduction_loop import Process
@@ -30,6 +30,7 @@ from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.structure.signature import signature
+from onnxsmith.runtimes.base import Feeds
 from onnxsmith.verification.inputs import user_inputs as given_inputs
 
 _TRY_LIMIT = 60.0
@@ -164,3 +165,43 @@ def text_of(check: str | Check | Function) -> str:
     if isinstance(check, str):
         return check
     return str(check) if isinstance(check, Check) else getattr(check, "__name__", type(check).__name__)
+
+
+Function = Callable[[Path, Feeds], object]
+"""The caller's function. It gets the model's file and its inputs by name, and returns a true value if the model
+fails."""
+
+
+@dataclass(frozen=True)
+class FunctionCheck(Check):
+    """Calls a function in this process. Its crash ends the reduction, and its hang blocks it; a command is safer."""
+
+    usage = ""
+
+    function: Function
+
+    @classmethod
+    def parse(cls, words: Sequence[str]) -> Self:
+        raise ValueError("a function is given from Python only")
+
+    def judge(self, attempt: Attempt, bench: Bench) -> Outcome:
+        try:
+            fails = self.function(attempt.path, attempt.feeds)
+        except Exception as error:  # noqa: BLE001 — the caller's code may raise anything on a cut model
+            return Outcome(End.REFUSED, why=f"the check raised {type(error).__name__}: {error}")
+        if not fails:
+            return Outcome(End.PASSED, why="the check says that it does not fail")
+        return failed(Failure("the check says that it fails", frozenset({"true"})))
+
+    def script(self, failure: Failure) -> tuple[str, ...]:
+        return (
+            "import numpy as np",
+            "import onnx",
+            "",
+            'model, feeds = onnx.load("model.onnx"), dict(np.load("inputs.npz"))',
+            "print(onnx.printer.to_text(model.graph))",
+            "print({name: value.shape for name, value in feeds.items()})",
+        )
+
+    def shows(self, failure: Failure, status: int, said: str) -> bool:
+        return status == 0  # the program only prints the case: the check itself stays with the caller
