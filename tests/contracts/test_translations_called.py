@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 from onnxsmith.exporter.translations.base import Sample, Translation
 from onnxsmith.runtimes.torch_eager import to_array, to_tensor
 from onnxsmith.verification.rounding import counted
-from onnxsmith.verification.term_counts import UNKNOWN
+from onnxsmith.verification.rounding_terms import UNKNOWN
 from onnxsmith.verification.value_comparison import difference, unit
 from tests.translations import NAMES, Calls, existing_samples, known, operator, tensors
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onnxsmith.verification.allowance import Allowance, Allowed, _count
-from onnxsmith.verification.input_trials import Run
+from onnxsmith.verification.input_search import Run
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.noise import Movement, Noise
 from onnxsmith.verification.rounding import asked, counted

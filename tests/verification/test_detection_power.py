@@ -14,7 +14,7 @@ from onnxsmith.base.report.parts.verification import Power
 from onnxsmith.graph.surgery.weights_as_inputs import Weight
 from onnxsmith.runtimes.base import Outputs
 from onnxsmith.verification.detection_power import measured
-from onnxsmith.verification.input_trials import Run
+from onnxsmith.verification.input_search import Run
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.probe import ADDED, EACH, TABLE, Probe
 

@@ -18,11 +18,10 @@ from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Feeds, Outputs
 from onnxsmith.runtimes.fake import Answer, FakeSession
-from onnxsmith.verification.explore import Explorer, Plan, Run
+from onnxsmith.verification.explore import Explorer, Plan, Run, untried_clauses
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.size_constraints import numbers
 from onnxsmith.verification.sessions import verify_models
-from onnxsmith.verification.untried_sizes import clauses
 from onnxsmith.verification.verify import Side, verify
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
@@ -147,7 +146,7 @@ def test_clauses_say_what_limits(taken: list[int], refused: list[int], wanted: s
     runs = [explorer._tries.run({"n": size}, 0, {}, explorer._search.manner) for size in taken]
     base = runs[0]
     outcomes = [({"n": size}, False) for size in refused]
-    assert "; ".join(clauses([run for run in runs if run], base, outcomes)) == wanted
+    assert "; ".join(untried_clauses([run for run in runs if run], base, outcomes)) == wanted
 
 
 # Inputs without elements, on two runtimes

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from onnxsmith.graph.files.text import from_text
-from onnxsmith.verification.fourier_lengths import length
 from onnxsmith.verification.rounding import roundings
+from onnxsmith.verification.rounding_terms import fourier_length
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]> g '
 
@@ -32,7 +32,7 @@ HEAD = '<ir_version: 10, opset_import: ["": 20]> g '
     ],
 )
 def test_length(graph: str, sizes: dict[str, int], wanted: tuple[int, bool]) -> None:
-    assert length(from_text(HEAD + graph).graph.node(0), sizes) == wanted
+    assert fourier_length(from_text(HEAD + graph).graph.node(0), sizes) == wanted
 
 
 def test_the_tolerance_grows_with_the_length_that_is_no_power_of_two() -> None:

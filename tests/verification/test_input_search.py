@@ -14,8 +14,7 @@ from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes.base import Outputs, Session
 from onnxsmith.verification import input_search
-from onnxsmith.verification.input_search import Search
-from onnxsmith.verification.input_trials import Plan, Tries
+from onnxsmith.verification.input_search import Plan, Search, Tries
 from onnxsmith.verification.inputs.generate import Generator
 
 TWO = "g (float[n,k] x) => (float[n,k] y) { y = Neg(x) }"

@@ -12,7 +12,7 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes.base import Outputs, Session
-from onnxsmith.verification.input_trials import Plan, Run, Tries, has_finite_output, tried
+from onnxsmith.verification.input_search import Plan, Run, Tries, has_finite_output, tried
 from onnxsmith.verification.inputs.draw_description import Manner
 from onnxsmith.verification.inputs.generate import Feed, Generator
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onnxsmith.runtimes.base import Outputs
-from onnxsmith.verification.input_trials import Run
+from onnxsmith.verification.input_search import Run
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.noise import Movement, Noise
 from onnxsmith.verification.probe import Probe

@@ -13,7 +13,7 @@ from onnxsmith.base.report.parts.verification import OutputCheck, Verification
 from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.verification.allowance import Allowance, Allowed
 from onnxsmith.verification.arbiter import Arbiter
-from onnxsmith.verification.input_trials import Run
+from onnxsmith.verification.input_search import Run
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.noise import Movement, Noise
 from onnxsmith.verification.output_checks import Checks

@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from onnxsmith.graph.files.text import from_text
-from onnxsmith.verification.quantisers import is_constant, own_noise
+from onnxsmith.verification.rounding_terms import is_constant, own_noise
 
 HEAD = '<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]> g (float[64,64] x) => (y) '
 RNG = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes.base import Outputs, Session
-from onnxsmith.verification.input_trials import Plan, Run, Tries
+from onnxsmith.verification.input_search import Plan, Run, Tries
 from onnxsmith.verification.inputs.draw_description import Manner
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.resized_runs import Resizer

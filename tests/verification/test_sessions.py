@@ -16,7 +16,7 @@ from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.verification import intermediate_outputs, probe, sessions
-from onnxsmith.verification.input_trials import Run
+from onnxsmith.verification.input_search import Run
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.intermediate_outputs import with_common_tensors
 from onnxsmith.verification.optimisation_levels import agreement, both_levels, spread

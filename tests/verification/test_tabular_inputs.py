@@ -8,10 +8,10 @@ from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.runtimes.base import Outputs, Session
-from onnxsmith.verification.input_trials import Plan, Run, Tries
+from onnxsmith.verification.explore import _larger
+from onnxsmith.verification.input_search import Plan, Run, Tries
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.sessions import verify_models
-from onnxsmith.verification.tabular_inputs import _larger
 
 TREES = """<ir_version: 8, opset_import: ["": 17, "ai.onnx.ml": 3]>
 g (float[{rows},2] x) => (float[{rows},1] y) {{

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxsmith.graph.files.text import from_text
-from onnxsmith.verification.term_counts import UNKNOWN, own
+from onnxsmith.verification.rounding_terms import UNKNOWN, own
 
 HEAD = '<ir_version: 10, opset_import: ["": 20, "own": 1]>\n'
 LSTM = """g (float[s,1,5] x, float[1,12,{columns}] w, float[1,12,3] r) => (float[s,1,1,3] y)

@@ -10,7 +10,7 @@ from onnxsmith.verification.allowance import Allowance
 from onnxsmith.verification.explore import Run
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.rounding import asked, roundings
-from onnxsmith.verification.term_counts import UNKNOWN, own
+from onnxsmith.verification.rounding_terms import UNKNOWN, own
 
 _HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
 _NORM = (

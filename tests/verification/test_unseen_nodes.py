@@ -13,9 +13,9 @@ from onnxsmith import compare
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files.text import from_text
-from onnxsmith.verification import unseen_nodes as room
+from onnxsmith.verification import unseen_differences as room
 from onnxsmith.verification.probe import Probe
-from onnxsmith.verification.unseen_nodes import _Answer, _read, _same
+from onnxsmith.verification.unseen_differences import _Answer, _read, _same
 
 
 def judged(text: str, good: str, bad: str) -> Report:

@@ -14,10 +14,10 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.surgery.weights_as_inputs import Weight
 from onnxsmith.runtimes.base import Outputs
-from onnxsmith.verification.input_trials import Run
+from onnxsmith.verification.input_search import Run
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.probe import Probe
-from onnxsmith.verification.unseen_weights import _apart, _changes, _is_seen_with, places
+from onnxsmith.verification.unseen_differences import _apart, _changes, _is_seen_with, places
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.standard_normal((64, 4)).astype(np.float32)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from onnxsmith.verification.input_trials import Run
+from onnxsmith.verification.explore import untried_clauses
+from onnxsmith.verification.input_search import Run
 from onnxsmith.verification.inputs.generate import Feed
-from onnxsmith.verification.untried_sizes import clauses
 
 
 def runs(**sizes: list[int]) -> list[Run]:
@@ -37,17 +37,20 @@ def runs(**sizes: list[int]) -> list[Run]:
 )
 def test_what_is_said_of_one_symbol(taken: list[int], refused: list[int], said: str) -> None:
     found = runs(n=taken)
-    assert clauses(found, found[0], [({"n": size}, False) for size in refused]) == ([said] if said else [])
+    assert untried_clauses(found, found[0], [({"n": size}, False) for size in refused]) == ([said] if said else [])
 
 
 def test_a_refusal_counts_for_the_symbol_that_moved_alone_or_with_those_that_are_tied_to_it() -> None:
     found = runs(n=[5, 7], m=[3, 4])
     both = [({"n": 8, "m": 5}, False)]
-    assert clauses(found, found[0], both) == []
-    assert clauses(found, found[0], both, tied=[["n", "m"]]) == ["n was not taken above 7", "m was not taken above 4"]
-    assert clauses(found, found[0], [({"n": 8, "m": 3}, False)]) == ["n was not taken above 7"]
-    assert clauses(found, found[0], [({"n": 8, "m": 3}, True)]) == []
-    assert clauses(found, None, [({"n": 8, "m": 3}, False)]) == []
+    assert untried_clauses(found, found[0], both) == []
+    assert untried_clauses(found, found[0], both, tied=[["n", "m"]]) == [
+        "n was not taken above 7",
+        "m was not taken above 4",
+    ]
+    assert untried_clauses(found, found[0], [({"n": 8, "m": 3}, False)]) == ["n was not taken above 7"]
+    assert untried_clauses(found, found[0], [({"n": 8, "m": 3}, True)]) == []
+    assert untried_clauses(found, None, [({"n": 8, "m": 3}, False)]) == []
 
 
 @pytest.mark.parametrize(
@@ -61,14 +64,14 @@ def test_a_refusal_counts_for_the_symbol_that_moved_alone_or_with_those_that_are
 )
 def test_symbols_with_the_same_clause_share_it(symbols: list[str], said: list[str]) -> None:
     found = runs(**{symbol: [2] for symbol in symbols})
-    assert clauses(found, found[0], []) == said
-    assert clauses(found, found[0], [], named=["a", 3]) == ["a was tried at 2 only"]
+    assert untried_clauses(found, found[0], []) == said
+    assert untried_clauses(found, found[0], [], named=["a", 3]) == ["a was tried at 2 only"]
 
 
 def test_three_clauses_are_shown_and_the_symbols_of_the_others_counted() -> None:
     sizes = {"a": [1], "b": [2], "c": [3], "d": [4], "e": [4], "f": [5]}
     shown = [f"{symbol} was tried at {size} only" for symbol, size in (("a", 1), ("b", 2), ("c", 3))]
     found = runs(**sizes)
-    assert clauses(found, found[0], []) == [*shown, "3 other axes were limited, too"]
+    assert untried_clauses(found, found[0], []) == [*shown, "3 other axes were limited, too"]
     three = runs(a=[1], b=[2], c=[3])
-    assert clauses(three, three[0], []) == shown
+    assert untried_clauses(three, three[0], []) == shown

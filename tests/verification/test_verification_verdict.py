@@ -10,7 +10,7 @@ import pytest
 from onnxsmith.base.report.parts.verification import OutputCheck, Verification
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.structure.signature import Port, Signature
-from onnxsmith.verification.input_trials import Run
+from onnxsmith.verification.input_search import Run
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.verification_verdict import ending, problems, verdict
 from onnxsmith.verification.verify import _differs_unoptimised, _only_shapes_compared, interface_mismatch

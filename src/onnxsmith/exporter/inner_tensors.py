@@ -21,14 +21,14 @@ from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes.base import Options, Runtime
 from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.verification.by_layer import alignment
+from onnxsmith.verification.by_layer.alignment import with_operands
 from onnxsmith.verification.by_layer.chunks import chunks
 from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
-from onnxsmith.verification.by_layer.operand_pairs import with_operands
 from onnxsmith.verification.by_layer.part_comparison import Parts, usable
 from onnxsmith.verification.by_layer.part_verification import Inside, compared_inside
 from onnxsmith.verification.by_layer.tap import Tap
 from onnxsmith.verification.explore import Run
-from onnxsmith.verification.input_trials import has_finite_output
+from onnxsmith.verification.input_search import has_finite_output
 
 _SURE = ("origin", "name", "structure")
 """Names the ways of pairing that use the origin of tensors, not their values."""

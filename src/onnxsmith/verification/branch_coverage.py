@@ -16,7 +16,7 @@ from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.surgery.taken_branches import choices
 from onnxsmith.runtimes.base import Session
-from onnxsmith.verification.input_trials import Run
+from onnxsmith.verification.input_search import Run
 from onnxsmith.verification.inputs.draw_description import SPREADS, Manner
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.probe import Probe

@@ -19,7 +19,7 @@ import numpy as np
 from onnxsmith.base.report.parts.verification import FEW, Power
 from onnxsmith.runtimes.base import Outputs
 from onnxsmith.verification.explore import Run
-from onnxsmith.verification.input_trials import has_finite_output
+from onnxsmith.verification.input_search import has_finite_output
 from onnxsmith.verification.probe import ADDED, EACH, TABLE, Probe
 from onnxsmith.verification.value_comparison import unit
 

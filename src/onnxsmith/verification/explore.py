@@ -1,26 +1,33 @@
 """Finds inputs that the reference accepts: several sizes for each symbolic dimension, and each value that the graph
-requires."""
+requires.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.runtimes.base import Outputs, Session
-from onnxsmith.verification import untried_sizes as untried
-from onnxsmith.verification.input_search import Search
-from onnxsmith.verification.input_trials import MOST_ELEMENTS, Plan, Run, Tries, answer, has_finite_output, tried
-from onnxsmith.verification.inputs.draw_description import EDGES
+from onnxsmith.verification.input_search import (
+    MOST_ELEMENTS,
+    Plan,
+    Run,
+    Search,
+    Tries,
+    answer,
+    has_finite_output,
+    tried,
+)
+from onnxsmith.verification.inputs.draw_description import EDGES, Manner
 from onnxsmith.verification.inputs.generate import Feed
-from onnxsmith.verification.inputs.size_proposals import of_feed
+from onnxsmith.verification.inputs.size_proposals import batches, of_feed
 from onnxsmith.verification.resized_runs import Resizer
 from onnxsmith.verification.rounding import Rounding
-from onnxsmith.verification.tabular_inputs import at_limits, at_trees
 from onnxsmith.verification.value_comparison import difference
 
 __all__ = ["Explorer", "Plan", "Run", "answer", "tried"]
@@ -101,7 +108,7 @@ class Explorer:
             self._notes.append("only the given inputs were compared: the reference refused all generated inputs")
         tied = resizer.tied if resizer is not None else ()
         named = {dim for port in self._plan.generator.signature.inputs for dim in port.shape or ()}
-        limited = untried.clauses([*given, *found], base, self._tries.outcomes, tied, named)
+        limited = untried_clauses([*given, *found], base, self._tries.outcomes, tied, named)
         self._untried = (*limited, *(resizer.untried if resizer is not None else ()))
         if self._plan.generate and base is None:
             self._untried = (*self._untried, "no generated input was accepted")
@@ -278,3 +285,104 @@ def _not_repeatable(name: str) -> OnnxsmithError:
         why="the model draws random numbers, or reads uninitialised memory",
         fix="make it repeatable (a fixed seed input, eval mode), or go on unverified with --no-verify",
     )
+
+
+_MOST = 3
+"""Limits the clauses about symbols in a headline; further symbols are only counted. A choice."""
+
+
+def untried_clauses(
+    runs: Sequence[Run],
+    base: Run | None,
+    outcomes: Iterable[tuple[Mapping[str, int], bool]],
+    tied: Sequence[Sequence[str]] = (),
+    named: Collection[int | str] | None = None,
+) -> list[str]:
+    """Returns one clause for each symbol whose sizes were limited. `base` is the input from which other inputs were
+    made. `outcomes` are the tried sizes and whether the reference accepted them. `tied` are the symbols that change
+    together. `named` are the dimensions that the user knows, without dimensions that occur only inside expressions."""
+    at = base.feed.sizes if base is not None else {}
+    groups = {symbol: set(group) for group in tied for symbol in group}
+    refused: dict[str, set[int]] = {}
+    for sizes, taken in outcomes if at else ():
+        moved = {symbol for symbol, size in sizes.items() if size != at.get(symbol)}
+        for symbol in moved if not taken else ():
+            if moved == groups.get(symbol, {symbol}):
+                refused.setdefault(symbol, set()).add(sizes[symbol])
+    by_text: dict[str, list[str]] = {}
+    for symbol, seen in tried(runs).items():
+        said = _clause({size for size in seen if size}, refused.get(symbol, set()) - {0} - set(seen))
+        if said and (named is None or symbol in named):
+            by_text.setdefault(said, []).append(symbol)
+    found = [f"{_listed(symbols)} {said}" for said, symbols in by_text.items()]
+    left = sum(len(symbols) for symbols in list(by_text.values())[_MOST:])
+    return [*found[:_MOST], *([f"{left} other axes were limited, too"] if left else [])]
+
+
+def _clause(taken: set[int], refused: set[int]) -> str:
+    if not taken:
+        return "was tried at 0 only"
+    most = max(taken)
+    if len(taken) == 1:
+        return f"was tried at {most} only"
+    larger = {size for size in refused if size > most}
+    if larger and larger == refused:
+        return f"was not taken above {most}" if most + 1 in larger else f"was taken up to {most}, not at {min(larger)}"
+    if len(taken) == 2 and larger and len(refused) > 2:
+        return f"is taken at {' and '.join(map(str, sorted(taken)))} only"
+    return ""
+
+
+def _listed(symbols: list[str]) -> str:
+    return first_few(symbols, 3 if len(symbols) > 4 else 4)
+
+
+_PARTS = 8
+"""Limits the runs of one kind of rows if the batch size is fixed. A choice, like the limits below."""
+_ROWS, _MOST_ROWS = 24, 512
+"""Counts the rows for each number with which inputs are compared, and the rows in all."""
+_DEAR = 1 << 22
+"""Limits the elements of all tensors together in a run with more rows."""
+
+
+def at_trees(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> Iterator[Run]:
+    """Yields one run with a row for each leaf and split if the batch is dynamic. Otherwise yields several runs at the
+    base's sizes."""
+    table = tries.plan.generator.table
+    for kind in table.kinds:
+        sizes = _larger(tries, base, table.wanted(kind))
+        wanted = replace(manner, rows=kind)
+        run = tries.run(sizes, tries.plan.seed + 3, chosen, wanted) if sizes is not None else None
+        if run is not None:
+            yield run
+            continue
+        for part in range(_PARTS):
+            run = tries.run(base.feed.sizes, tries.plan.seed + 3, chosen, replace(wanted, part=part))
+            if run is None:
+                break
+            yield run
+
+
+def at_limits(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> Iterator[Run]:
+    """Yields a run with several rows for each number with which inputs are compared, if the batch is dynamic."""
+    limits = tries.plan.generator.compared
+    rows = min(_ROWS * max((len(numbers) for numbers in limits.values()), default=0), _MOST_ROWS)
+    sizes = _larger(tries, base, rows) if rows else None
+    run = tries.run(sizes, tries.plan.seed + 4, chosen, manner) if sizes is not None else None
+    yield from [run] if run is not None else []
+
+
+def _larger(tries: Tries, base: Run, rows: int) -> dict[str, int] | None:
+    """Returns the base's sizes with `rows` rows, or with fewer rows if the run would be too large; None if the batch
+    cannot grow."""
+    generator, plan = tries.plan.generator, tries.plan
+    open_ = [
+        symbol for symbol in batches(generator.signature) if symbol in base.feed.sizes and symbol not in plan.known
+    ]
+    now = max((base.feed.sizes[symbol] for symbol in open_), default=rows)
+    while rows > now:
+        sizes = {**base.feed.sizes, **dict.fromkeys(open_, rows)}
+        if generator.numbers.elements(generator.known(sizes)) <= _DEAR:
+            return sizes
+        rows //= 2
+    return None

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from onnxsmith.verification.input_trials import Run, Tries
+from onnxsmith.verification.input_search import Run, Tries
 from onnxsmith.verification.inputs import size_proposals as proposals
 from onnxsmith.verification.inputs.draw_description import Manner
 

@@ -23,7 +23,7 @@ rounded, so the coordinate's error is about 2·u·L of a step. The value moves b
 neighbours. So such an operation has u_k = 2·u·L, where L is the longest axis that it interpolates along. An axis whose
 length is not in the file counts as 1024 in the tolerance; in one run, no axis counts as longer than the longest axis of
 that run. A Fourier transform of a length L that is no power of 2 has the same u_k, because of its angles
-(`fourier_lengths.py`).
+(`rounding_terms.py`).
 
 If only one of the two models quantises, the outputs differ by the quantisation error. A quantiser with steps of width s
 errs by s/√12 in root mean square (uniform error; B. Widrow and I. Kollár, "Quantization Noise", 2008, chapter 5), or
@@ -45,10 +45,17 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
 from onnxsmith.graph.structure import walk
-from onnxsmith.verification import fourier_lengths
-from onnxsmith.verification.quantisers import INTEGER_PRODUCTS, constant, is_constant, noise_of_bits, own_noise
-from onnxsmith.verification.term_counts import MOVING, UNKNOWN
-from onnxsmith.verification.term_counts import own as terms_of
+from onnxsmith.verification import rounding_terms
+from onnxsmith.verification.rounding_terms import (
+    INTEGER_PRODUCTS,
+    MOVING,
+    UNKNOWN,
+    constant,
+    is_constant,
+    noise_of_bits,
+    own_noise,
+)
+from onnxsmith.verification.rounding_terms import own as terms_of
 
 FACTOR = 8.0
 """Covers amplification between layers and approximated functions, as the module's docstring explains. A choice."""
@@ -281,7 +288,7 @@ def _axes_read_along(node: ir.Node, run: Mapping[str, int] | None) -> tuple[int,
     no rounding."""
     axes = _INTERPOLATED.get(node.op_type)
     if axes is None:
-        return fourier_lengths.length(node, run)
+        return rounding_terms.fourier_length(node, run)
     mode = node.attributes.get("mode")
     if node.domain or (mode.as_string() if mode else _MODES.get(node.op_type, "")) == "nearest":
         return 0, False

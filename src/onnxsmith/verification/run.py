@@ -27,8 +27,7 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Session, Value
 from onnxsmith.runtimes.base import Outputs as Outputs_
 from onnxsmith.verification import runtime_choice
-from onnxsmith.verification.input_search import Search
-from onnxsmith.verification.input_trials import Plan, Run, Tries
+from onnxsmith.verification.input_search import Plan, Run, Search, Tries
 from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.inputs.generate import Generator
 from onnxsmith.verification.inputs.input_files import IMAGES, write_image, write_npz

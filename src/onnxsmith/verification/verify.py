@@ -290,10 +290,10 @@ def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: b
     plainly = _differs_unoptimised(evidence.original, evidence.faults, runs, checks)
     if plainly:
         return (plainly,)
-    from onnxsmith.verification.unseen_weights import unseen_weights
+    from onnxsmith.verification.unseen_differences import unseen_weights
 
     found = unseen_weights(evidence.original, evidence.faults, runs, checks)
-    from onnxsmith.verification.unseen_nodes import unseen_nodes
+    from onnxsmith.verification.unseen_differences import unseen_nodes
 
     nodes = () if asked else unseen_nodes(evidence.original, evidence.faults, runs, checks)
     return (*((found,) if found else ()), *nodes)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from onnxsmith.verification.by_layer.alignment import Pair
-from onnxsmith.verification.by_layer.operand_pairs import with_operands
+from onnxsmith.verification.by_layer.alignment import Pair, with_operands
 from onnxsmith.verification.by_layer.side_outline import Outline, Step
 
 

@@ -12,7 +12,7 @@ from onnxsmith.runtimes.base import Options
 from onnxsmith.verification.by_layer.alignment import Pair
 from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
 from onnxsmith.verification.by_layer.part_comparison import Parts
-from onnxsmith.verification.by_layer.wrong_pairs import Sorted, sorted_out
+from onnxsmith.verification.by_layer.part_verification import Sorted, sorted_out
 
 HEAD = (
     '<ir_version: 8, opset_import: ["": 17]> g (float[4] x) => (float[4] y) <float two = {2.0}, float three = {3.0}> '

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onnxsmith.verification.inputs.example_variants import like_example
-from onnxsmith.verification.inputs.structured_arrays import Array, Draw
+from onnxsmith.verification.inputs.roles import Array, Draw
 
 RNG = np.random.default_rng(5)
 

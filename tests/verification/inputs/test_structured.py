@@ -13,7 +13,7 @@ from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Preparer
 from onnxsmith.verification.explore import Explorer, Plan, tried
-from onnxsmith.verification.input_trials import has_finite_output
+from onnxsmith.verification.input_search import has_finite_output
 from onnxsmith.verification.inputs.generate import Generator
 from tests.verification.inputs.structured import MODELS
 

@@ -10,8 +10,7 @@ from onnxsmith.graph.files.text import from_text
 from onnxsmith.verification.inputs.boundary_values import thresholds
 from onnxsmith.verification.inputs.draw_description import Manner
 from onnxsmith.verification.inputs.generate import Feed, Generator
-from onnxsmith.verification.inputs.tree_ensembles import ensembles
-from onnxsmith.verification.inputs.tree_rows import LEAVES, SPLITS
+from onnxsmith.verification.inputs.tree_ensembles import LEAVES, SPLITS, ensembles
 
 HEAD = '<ir_version: 10, opset_import: ["": 21, "ai.onnx.ml": {}]>\n'
 REGRESSOR = """ai.onnx.ml.TreeEnsembleRegressor<n_targets = 1, nodes_falsenodeids = [2, 4, 6, 0, 0, 0, 0],

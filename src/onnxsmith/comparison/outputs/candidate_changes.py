@@ -18,9 +18,9 @@ from onnxsmith.comparison.outputs.stored_values import StoredValues, differ, lay
 from onnxsmith.graph.structure.walk import node_label, op_name
 from onnxsmith.runtimes.base import Array, Feeds
 from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
-from onnxsmith.verification.by_layer.reshaped_pairs import is_reshaping
+from onnxsmith.verification.by_layer.tensor_pairs import is_reshaping
 from onnxsmith.verification.metrics.base import widen
-from onnxsmith.verification.term_counts import MOVING
+from onnxsmith.verification.rounding_terms import MOVING
 from onnxsmith.verification.value_comparison import is_float
 
 _MOST_STEPS = 12

@@ -14,8 +14,8 @@ from onnxsmith.base.report.parts.verification import OutputCheck, StatePair, Ste
 from onnxsmith.comparison.outputs.reference_steps import Rolled
 from onnxsmith.comparison.outputs.state_names import Fed
 from onnxsmith.runtimes.base import Outputs, Session
+from onnxsmith.verification.arbiter import as_near
 from onnxsmith.verification.explore import Run
-from onnxsmith.verification.nearness import as_near
 from onnxsmith.verification.value_comparison import Difference, difference
 
 Met = Mapping[str, Difference]

@@ -14,9 +14,9 @@ from onnxsmith.base.report.parts.model_changes import NodeChange, OwnNode, Regio
 from onnxsmith.comparison.graphs.graph_differences import Found
 from onnxsmith.comparison.graphs.model_pairs import paired
 from onnxsmith.graph.structure.walk import node_label
-from onnxsmith.verification.by_layer.known_pairs import STRONG, Matches, NodeDifference
 from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
 from onnxsmith.verification.by_layer.tap import Tap
+from onnxsmith.verification.by_layer.tensor_pairs import STRONG, Matches, NodeDifference
 
 _OPERATORS = 4
 """How many operators of a region a text names. A choice: one line."""

@@ -20,8 +20,7 @@ from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.structure.signature import Port, Signature, is_symbol
 from onnxsmith.runtimes.base import Outputs, Session
 from onnxsmith.verification.explore import Plan
-from onnxsmith.verification.input_search import Search
-from onnxsmith.verification.input_trials import Tries, answer, has_finite_output
+from onnxsmith.verification.input_search import Search, Tries, answer, has_finite_output
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.inputs.size_proposals import Sizes, batches, of_feed
 

@@ -12,7 +12,7 @@ from onnxsmith.comparison.outputs.sides import SideSource, as_programs, renamed,
 from onnxsmith.deployment.benching.subjects import Failed, Subject
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.structure.signature import Signature
-from onnxsmith.verification.input_trials import Plan
+from onnxsmith.verification.input_search import Plan
 from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.inputs.size_proposals import of_feed

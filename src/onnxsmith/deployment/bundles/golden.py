@@ -15,8 +15,7 @@ from onnxsmith.deployment.bundles.dimension_ranges import Range, nameless, refus
 from onnxsmith.deployment.bundles.tolerances import Tolerances, least
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes.base import Session, Value
-from onnxsmith.verification.input_search import Search
-from onnxsmith.verification.input_trials import Plan, Run, Tries, answer
+from onnxsmith.verification.input_search import Plan, Run, Search, Tries, answer
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.metrics.base import widen

@@ -17,7 +17,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.runtimes.base import Session
-from onnxsmith.verification.input_trials import Run
+from onnxsmith.verification.input_search import Run
 from onnxsmith.verification.metrics.base import widen
 from onnxsmith.verification.noise import WORST, Noise
 from onnxsmith.verification.probe import Probe

@@ -26,8 +26,7 @@ from onnxsmith.graph.surgery.graph_cuts import cut
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Feeds, Outputs, Session
 from onnxsmith.verification.by_layer.intermediates import intermediates
-from onnxsmith.verification.input_search import Search
-from onnxsmith.verification.input_trials import Plan, Tries
+from onnxsmith.verification.input_search import Plan, Search, Tries
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.runtime_choice import able

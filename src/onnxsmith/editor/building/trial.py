@@ -17,7 +17,7 @@ from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Session, Value
 from onnxsmith.verification import runtime_choice
-from onnxsmith.verification.input_trials import Plan
+from onnxsmith.verification.input_search import Plan
 from onnxsmith.verification.output_declarations import Declarations
 from onnxsmith.verification.run import accepted, planned, summary
 

@@ -15,8 +15,8 @@ from onnxsmith.base.report.parts.verification import OutputCheck, Verification
 from onnxsmith.exporter.inputs.state_pairs import Carried
 from onnxsmith.runtimes.base import Session
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, in_double, to_array
+from onnxsmith.verification.arbiter import as_near
 from onnxsmith.verification.explore import Run
-from onnxsmith.verification.nearness import as_near
 from onnxsmith.verification.value_comparison import difference
 
 CALLS = 6

@@ -13,8 +13,8 @@ from onnxsmith.base.seams.torch import translator
 from onnxsmith.exporter.tracing.recurrent_layers import is_stacked, unstacked
 from onnxsmith.exporter.tracing.torch_logging import quiet
 from onnxsmith.runtimes.torch_eager import TorchProgram
-from onnxsmith.verification.by_layer.reshaped_pairs import is_reshaping
 from onnxsmith.verification.by_layer.side_outline import Outline
+from onnxsmith.verification.by_layer.tensor_pairs import is_reshaping
 
 
 @dataclass(frozen=True)

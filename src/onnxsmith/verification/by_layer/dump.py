@@ -36,7 +36,7 @@ from onnxsmith.verification import runtime_choice
 from onnxsmith.verification.by_layer import value_bundle
 from onnxsmith.verification.by_layer.intermediates import BUDGET, Intermediates
 from onnxsmith.verification.by_layer.value_bundle import About, Role, Writer
-from onnxsmith.verification.input_trials import Plan
+from onnxsmith.verification.input_search import Plan
 from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.metrics.base import is_numeric, widen
 from onnxsmith.verification.run import instead, planned, said_of

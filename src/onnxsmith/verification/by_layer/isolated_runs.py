@@ -11,9 +11,8 @@ import numpy as np
 from onnxsmith.base.report.parts.layers import Inside
 from onnxsmith.runtimes.base import Feeds, Value
 from onnxsmith.verification.by_layer.alignment import Pair
-from onnxsmith.verification.by_layer.coarse_rounding import with_noise
 from onnxsmith.verification.by_layer.loop_divergence import first_inside
-from onnxsmith.verification.by_layer.pair_difference import Look, is_as_exact
+from onnxsmith.verification.by_layer.pair_difference import Look, is_as_exact, with_noise
 from onnxsmith.verification.by_layer.tap import Tap, Values
 from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.rounding import Rounding, asked, counted
@@ -170,7 +169,7 @@ class Trial:
     def _guess(self, name: str, cuts: Collection[str]) -> Rounding:
         """Guesses a tolerance if neither side is an ONNX graph: each step counts as a sum of unknown length."""
         steps = len(self.sides[1].outline.segment(name, frozenset(cuts))[0]) or 1
-        return counted(1024 * steps, steps, 2.0**-24)  # 1024 terms as in `verification/term_counts.py`; float32
+        return counted(1024 * steps, steps, 2.0**-24)  # 1024 terms as in `verification/rounding_terms.py`; float32
 
     def inside(self, look: Look) -> Inside | None:
         """Finds where the bodies of a pair's steps differ, if both sides compute from the reference's values."""

@@ -18,14 +18,13 @@ from onnxsmith.verification.by_layer.alignment import Alignment, Pair
 from onnxsmith.verification.by_layer.chunks import chunks
 from onnxsmith.verification.by_layer.divergence import diverge
 from onnxsmith.verification.by_layer.equal_values import equal_values, fits
-from onnxsmith.verification.by_layer.known_pairs import STRONG, Matches, NodeDifference
 from onnxsmith.verification.by_layer.pair_difference import Found, Look
-from onnxsmith.verification.by_layer.reshaped_pairs import is_reshaping
 from onnxsmith.verification.by_layer.same_weights import same_weights
 from onnxsmith.verification.by_layer.side_outline import Step
 from onnxsmith.verification.by_layer.tap import Tap
+from onnxsmith.verification.by_layer.tensor_pairs import STRONG, Matches, NodeDifference, is_reshaping
 from onnxsmith.verification.metrics.base import widen
-from onnxsmith.verification.term_counts import MOVING
+from onnxsmith.verification.rounding_terms import MOVING
 
 BUDGET = 2 * 2**30
 """Limits the bytes that the compared tensors may take together. A choice: 2 GiB."""

@@ -15,7 +15,7 @@ from onnxsmith.verification.rounding import Rounding, counted
 from onnxsmith.verification.value_comparison import is_float
 
 _TERMS = 1024
-"""Assumes this number of terms for a sum in one step of a body, as `verification/term_counts.py` does."""
+"""Assumes this number of terms for a sum in one step of a body, as `verification/rounding_terms.py` does."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from onnxsmith.verification.by_layer.tap import Tap, Values
 from onnxsmith.verification.inputs.shapes import size_of
 from onnxsmith.verification.inputs.size_proposals import Sizes, of_feed
 from onnxsmith.verification.rounding import Rounding, quantises, roundings
-from onnxsmith.verification.term_counts import MOVING
+from onnxsmith.verification.rounding_terms import MOVING
 from onnxsmith.verification.value_comparison import is_float
 
 

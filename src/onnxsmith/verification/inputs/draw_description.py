@@ -19,7 +19,7 @@ near zero."""
 class Manner:
     """Says how the values of a feed are drawn. Floats are drawn by `spread`. Integers are at most `most`, or all equal
     to `fill`. With `rows`, tree ensembles read rows of this kind, from batch `part`
-    (`verification/inputs/tree_rows.py`)."""
+    (`verification/inputs/tree_ensembles.py`)."""
 
     spread: str = "normal"
     most: int | None = None

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.verification.inputs.structured_arrays import Array, Draw, matrices
+from onnxsmith.verification.inputs.roles import Array, Draw, matrices
 
 _FEW = 4
 """Limits the distinct values of an example that count as all possible values. A choice: a mask of 0 and -inf has

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.base.problem import problem
 from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.shapes.symbolic_inference import infer
 from onnxsmith.graph.structure import carried_fields
@@ -19,18 +20,26 @@ from onnxsmith.verification.inputs import boundary_values, input_ranges, ranks, 
 from onnxsmith.verification.inputs.draw_description import EDGES, SCALES, Manner
 from onnxsmith.verification.inputs.example_variants import like_example, spread_like
 from onnxsmith.verification.inputs.input_readers import Owners, owners
-from onnxsmith.verification.inputs.role_values import Role, made
-from onnxsmith.verification.inputs.seeds import refuse_negative
+from onnxsmith.verification.inputs.roles import Draw, Role, made
 from onnxsmith.verification.inputs.shapes import shape_of
 from onnxsmith.verification.inputs.size_constraints import Numbers, numbers
 from onnxsmith.verification.inputs.size_proposals import Sizes
-from onnxsmith.verification.inputs.structured_arrays import Draw
-from onnxsmith.verification.inputs.tree_ensembles import ensembles
-from onnxsmith.verification.inputs.tree_rows import SPLITS, Table
+from onnxsmith.verification.inputs.tree_ensembles import SPLITS, Table, ensembles
 
 if TYPE_CHECKING:
-    from onnxsmith.verification.inputs import map_inputs
+    from onnxsmith.verification.inputs import string_inputs
     from onnxsmith.verification.inputs.string_inputs import Texts
+
+
+def refuse_negative(seed: int) -> None:
+    """Raises for a seed below 0, which numpy's generators do not take.
+
+    Raises:
+        OnnxsmithError: `input/seed`.
+    """
+    if seed < 0:
+        raise problem("input/seed", f"a seed of {seed} is not usable", fix="give a whole number from 0: --seed 0")
+
 
 Array = npt.NDArray[Any]
 Values = dict[str, Any]
@@ -81,7 +90,7 @@ class Generator:
     """Names the inputs in which the graph replaces missing values (NaN)."""
     table: Table = field(default_factory=lambda: Table(()))
     """Makes the rows that the tree ensembles read."""
-    keys: Mapping[str, map_inputs.Keys] = field(default_factory=dict)
+    keys: Mapping[str, string_inputs.Keys] = field(default_factory=dict)
     """Holds the possible keys of an input that is a map."""
     ranks: Mapping[str, ranks.Sizes] = field(default_factory=dict)
     """Holds the shapes of inputs whose rank the file does not say."""
@@ -198,9 +207,9 @@ class Generator:
                 continue
             draw = Draw(np.random.default_rng([seed, zlib.crc32(port.name.encode())]))
             if port.kind == "map" and port.keys and not port.many:
-                from onnxsmith.verification.inputs import map_inputs
+                from onnxsmith.verification.inputs import string_inputs
 
-                values[port.name] = map_inputs.drawn(port, self.keys.get(port.name, ()), draw.rng)
+                values[port.name] = string_inputs.drawn_map(port, self.keys.get(port.name, ()), draw.rng)
                 continue
             shape = shape_of(port, sizes)
             is_list = port.kind == "sequence" or port.many
@@ -335,10 +344,10 @@ class Generator:
         return moved if mixed else np.clip(moved, low, high)
 
 
-def _keys(value: ir.Value, inside: Owners) -> map_inputs.Keys:
-    from onnxsmith.verification.inputs import map_inputs
+def _keys(value: ir.Value, inside: Owners) -> string_inputs.Keys:
+    from onnxsmith.verification.inputs import string_inputs
 
-    return map_inputs.keys(value, inside)
+    return string_inputs.map_keys(value, inside)
 
 
 def _texts(value: ir.Value, inside: Owners) -> Texts:

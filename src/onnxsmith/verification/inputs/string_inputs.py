@@ -1,4 +1,4 @@
-"""Makes strings from a graph's vocabulary, as words and n-grams.
+"""Makes strings from a graph's vocabulary, as words and n-grams, and maps for operators of ai.onnx.ml.
 
 Strings outside the vocabulary say nothing about the weights of a text model. So the search follows an input to the
 nodes that look strings up, through nodes that change the case or split strings. If a node splits the strings, an
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.graph.structure.signature import Port
 from onnxsmith.verification.inputs.input_readers import Owners, Reader, readers
 
 _VOCABULARIES = ("keys_strings", "classlist_strings", "cats_strings", "string_vocabulary", "keys_tensor")
@@ -138,3 +139,43 @@ def _grams(pool: Sequence[str], starts: Sequence[int]) -> list[Gram]:
     for length, (start, end) in enumerate(itertools.pairwise([*starts, len(pool)]), start=1):
         found += [tuple(pool[at : at + length]) for at in range(start, end - length + 1, length)]
     return found
+
+
+_MAP_VOCABULARIES = ("string_vocabulary", "int64_vocabulary")
+_SOME = 0.75
+"""Sets the share of the known keys that a map has. A choice."""
+_FEW = 4
+"""Counts the keys of a map if the graph knows no keys. A choice."""
+
+Keys = tuple[str, ...] | tuple[int, ...]
+
+
+def map_keys(value: ir.Value, inside: Owners | None = None) -> Keys:
+    """Returns the keys that the map's readers look up. If a reader makes an array of the map, returns the numbers up to
+    the array's length."""
+    for reader in readers(value, inside):
+        for name in _MAP_VOCABULARIES:
+            attribute = reader.node.attributes.get(name)
+            if attribute is not None and not attribute.is_ref():
+                return tuple(attribute.value)
+        if reader.node.op_type == "CastMap":
+            return tuple(range(max(reader.node.attributes.get_int("max_map", 1), _FEW)))
+    return ()
+
+
+def drawn_map(port: Port, known: Keys, rng: np.random.Generator) -> list[Any]:
+    """Draws a map as two arrays: some of the keys in order, and their values."""
+    pool = sorted(known) or (["a", "b", "onnx"] if port.keys == "string" else list(range(_FEW)))
+    kept = rng.random(len(pool)) < _SOME
+    kept[int(rng.integers(len(pool)))] = True
+    chosen = [key for key, is_kept in zip(pool, kept, strict=True) if is_kept]
+    return [np.array(chosen, object if port.keys == "string" else np.int64), _values(port, len(chosen), rng)]
+
+
+def _values(port: Port, count: int, rng: np.random.Generator) -> Any:
+    if port.dtype == "string":
+        return Texts((("1.5",), ("-2.25",), ("3",))).drawn(rng, (count,))
+    kind = ir.DataType[port.dtype.upper()]
+    if kind.is_integer():
+        return rng.integers(0, 2 * _FEW, count).astype(kind.numpy())
+    return rng.standard_normal(count).astype(kind.numpy())

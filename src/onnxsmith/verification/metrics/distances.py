@@ -1,12 +1,14 @@
-"""Measures the distance between the values of two arrays."""
+"""Measures the difference between two arrays: distances, ratios of signal to noise, rankings."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from onnxsmith.verification.metrics.base import Array, Floats, Metric, blocks, finite
+from onnxsmith.verification.metrics.base import Array, Floats, Metric, blocks, finite, scaled, widen
 
 
 class MaxAbs(Metric):
@@ -138,3 +140,116 @@ class Cosine(Metric):
 def _unit(vector: Floats) -> Floats:
     safe = vector / float(np.max(np.abs(vector)))  # prevents over- and underflow of the squares
     return safe / float(np.sqrt(np.sum(safe**2)))
+
+
+class Sqnr(Metric):
+    """Computes 10 log10(Σ reference² / Σ (reference - candidate)²), in decibels, the usual measure of a quantised
+    layer.
+
+    The ratio is infinite for equal arrays, and minus infinity if only the reference is zero. One bit is 6.02 dB (20
+    log10 2).
+    """
+
+    title = "signal to quantisation noise"
+    unit = "dB"
+    better = "higher"
+    equal = float("inf")
+
+    def measure(self, reference: Array, candidate: Array) -> float:
+        a, b = finite(reference, candidate)
+        if not a.size:
+            return float("nan")
+        a, b, _ = scaled(a, b)
+        noise, signal = rms(a - b), rms(a)
+        if noise == 0:
+            return float("inf")
+        return 20 * float(np.log10(signal) - np.log10(noise)) if signal else float("-inf")
+
+
+class Psnr(Metric):
+    """Computes 10 log10(peak² / mean (reference - candidate)²), in decibels (ITU-T J.340), over all channels at once.
+
+    The peak of integers is the largest of their dtype, 255 for uint8. The peak of floats is the range of the reference,
+    its largest minus its smallest element. The ratio is infinite for equal arrays, and minus infinity for a constant
+    reference.
+    """
+
+    title = "peak signal to noise"
+    unit = "dB"
+    better = "higher"
+    equal = float("inf")
+
+    def applies(self, reference: Array) -> bool:
+        """Whether the array may be an image or a batch of images: three dimensions or more, and neither bools nor
+        complex numbers."""
+        return super().applies(reference) and reference.ndim >= 3 and reference.dtype.kind not in "bc"
+
+    def measure(self, reference: Array, candidate: Array) -> float:
+        a, b = finite(reference, candidate)
+        if not a.size:
+            return float("nan")
+        a, b, largest = scaled(a, b)
+        noise = rms(a - b)
+        if noise == 0:
+            return float("inf")
+        whole = reference.dtype.kind in "iu"
+        peak = float(np.iinfo(reference.dtype).max) / largest if whole else float(a.max() - a.min())
+        return 20 * float(np.log10(peak) - np.log10(noise)) if peak else float("-inf")
+
+
+class _Agreement(Metric):
+    """Measures agreement of rows of scores, by the positions of the `k` best scores of each row."""
+
+    k: ClassVar[int]
+    better = "higher"
+    equal = 1.0
+
+    def applies(self, reference: Array) -> bool:
+        """Whether the array holds real numbers, with rows of more than `k` elements."""
+        real = super().applies(reference) and reference.dtype.kind not in "bc"
+        return real and reference.ndim > 0 and reference.shape[-1] > self.k
+
+    def measure(self, reference: Array, candidate: Array) -> float:
+        return _agreement(reference, candidate, self.k)
+
+
+def _agreement(reference: Array, candidate: Array, k: int) -> float:
+    """Returns the share of rows, along the last axis, whose k largest elements are at the same positions, in any order.
+
+    If elements tie for the last position, either may count: rows agree if they agree for some choice. Rows with a NaN
+    are left out; the result is NaN if no row is left.
+    """
+    size = reference.shape[-1]
+    a, b = widen(reference).reshape(-1, size), widen(candidate).reshape(-1, size)
+    known = ~(np.isnan(a).any(axis=1) | np.isnan(b).any(axis=1))
+    a, b = a[known], b[known]
+    if not len(a):
+        return float("nan")
+    must_a, may_a = _chosen(a, k)
+    must_b, may_b = _chosen(b, k)
+    must, may = must_a | must_b, may_a & may_b
+    same = (must <= may).all(axis=1) & (must.sum(axis=1) <= k) & (may.sum(axis=1) >= k)
+    return float(np.mean(same))
+
+
+def _chosen(rows: Array, k: int) -> tuple[Array, Array]:
+    """Returns two sets of elements: those that are among the k largest for every choice between ties, and those that
+    are among them for some choice."""
+    last = np.partition(rows, -k, axis=1)[:, -k, None]
+    return rows > last, rows >= last
+
+
+class Top1(_Agreement):
+    """Computes the share of rows, along the last axis, whose largest element is at the same position; ties may be
+    broken either way. The share is 1 if a classifier gives the same answers."""
+
+    title = "agreement of the top 1"
+    k = 1
+
+
+class Top5(_Agreement):
+    """Computes the share of rows, along the last axis, whose five largest elements are at the same positions, in any
+    order; ties may be broken either way. The share is 1 if a classifier gives the same answers."""
+
+    title = "agreement of the top 5"
+    k = 5
