@@ -15,7 +15,7 @@ import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.edits import Edits
 from onnxsmith.cli.application import app
-from onnxsmith.editor.dead_node_removal import no_longer_read, read_names
+from onnxsmith.editor.graph_cleanup import no_longer_read, read_names
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure import versions
 

@@ -12,7 +12,7 @@ import pytest
 import onnxsmith
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.commands.single_steps import Outline
-from onnxsmith.editor.steps import outline as room
+from onnxsmith.editor.steps import local_functions as room
 from onnxsmith.graph.files.text import from_text
 from tests.editor.models import LOOP, NET
 

@@ -14,9 +14,9 @@ import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.editor import patch
 from onnxsmith.editor.edit import Edit
-from onnxsmith.editor.patch_arrays import Arrays, loaded
-from onnxsmith.editor.steps.constant import Constant
-from onnxsmith.editor.steps.set import Set
+from onnxsmith.editor.patch import Arrays, loaded
+from onnxsmith.editor.steps.constant_values import Constant
+from onnxsmith.editor.steps.nodes import Set
 from tests.editor.models import NET, saved
 
 LARGE = """<ir_version: 10, opset_import: ["": 21]>

@@ -1,5 +1,6 @@
 """Defines `edit`, which changes a model step by step, verifies it, and writes it. After a failure the file stays as it
-was."""
+was.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +22,16 @@ from onnxsmith.base.report.parts.edits import Edits
 from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.report.parts.written_files import written as files_written
 from onnxsmith.base.result import Result
+from onnxsmith.base.rooms import own_name
 from onnxsmith.base.settings import Save, Verify, verifying
 from onnxsmith.base.words import first_few, several
-from onnxsmith.editor import patch, repeated_names
-from onnxsmith.editor.dead_node_removal import no_longer_read, read_names, remove
-from onnxsmith.editor.edit_fixes import in_words_of_steps, meant
+from onnxsmith.editor import edit_verification, patch
 from onnxsmith.editor.edit_verification import Verified, verified
 from onnxsmith.editor.edited_model import Work
-from onnxsmith.editor.graph_cleanup import tidy
+from onnxsmith.editor.graph_cleanup import no_longer_read, read_names, remove, tidy
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
 from onnxsmith.editor.node_selectors import is_match
-from onnxsmith.editor.patch_arrays import Arrays, loaded, together
+from onnxsmith.editor.patch import Arrays, loaded, together
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph import model_identity
 from onnxsmith.graph.files.load import Source, load
@@ -190,8 +190,8 @@ class Edit:
         return sorted({*super().__dir__(), *patch.kinds()})
 
     def _do(self, step: Step, file: str = "") -> None:
-        name = type(step).__module__.rpartition(".")[2]
-        self._work.step = f"step {len(self._steps) + 1} ({name.replace('_', '-')})"
+        name = own_name(type(step), Step)
+        self._work.step = f"step {len(self._steps) + 1} ({name})"
         if self._record is not None:
             self._tables.append(patch.table(name, step, self._arrays))
         try:
@@ -264,7 +264,7 @@ class Edit:
             ),
             problems=(
                 *self._doubts,
-                *repeated_names.doubts(self._work.model, str(self._output or self._where)),
+                *edit_verification.name_doubts(self._work.model, str(self._output or self._where)),
                 *(
                     with_rewritten(meant(one, self._applied), self._work.rewritten)
                     for one in problems(part, asked=asked)
@@ -364,3 +364,31 @@ def edited(source: Source, output: str | Path | None, steps: Callable[[Edit], No
     work.finish()
     assert work.result is not None
     return work.result
+
+
+def in_words_of_steps(found: Problem) -> str:
+    """Returns the fix of a problem. For a new operator the fix names `build`'s methods, which an edit does not have."""
+    if "g." not in found.fix or not found.id.startswith("build/"):
+        return found.fix
+    if found.id == "build/constant":
+        return "give a value of that dtype, for example an array"
+    return (
+        'give tensors of one dtype; a Cast is a step, too: do = "insert", op = "Cast", attributes = { to = "float32" }'
+    )
+
+
+def meant(found: Problem, steps: Iterable[Step]) -> Problem:
+    """Returns the problem. If an output differs, its fix tells how a step declares that it changes numbers."""
+    if found.id != "verify/different":
+        return found
+    fixes = []
+    if any(getattr(step, "changes", None) is False for step in steps):
+        fixes.append(
+            "say that the replacement changes numbers: `--changes`, in a patch `changes = true`, in Python "
+            "`changes=True`"
+        )
+    if any(getattr(step, "same", None) is True for step in steps):
+        fixes.append("leave out `same` where a step is meant to change numbers")
+    if not fixes:
+        return found
+    return dataclasses.replace(found, fix="correct the step, or " + ", or ".join(fixes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -9,12 +10,11 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.parts.verification import Misdeclared, Verification, nothing_verified
 from onnxsmith.base.settings import Verify
-from onnxsmith.editor.dead_node_removal import remove_unneeded
 from onnxsmith.editor.edited_model import Work
-from onnxsmith.editor.repeated_names import repeated, without
+from onnxsmith.editor.graph_cleanup import remove_unneeded
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.shapes.symbolic_inference import inferred
@@ -260,3 +260,41 @@ def _keep_outputs(model: ir.Model, names: list[str]) -> None:
                 values[name].type, values[name].shape = known[name].type, known[name].shape
     graph.outputs.clear()
     graph.outputs.extend(values[name] for name in names)
+
+
+def repeated(model: ir.Model) -> dict[str, ir.Node]:
+    """Returns the names that several nodes of a graph share, each with the last of these nodes."""
+    found: dict[str, ir.Node] = {}
+    for graph in walk.graphs(model):
+        counts = Counter(node.name for node in graph if node.name)
+        found |= {node.name: node for node in graph if node.name and counts[node.name] > 1}
+    return found
+
+
+def without(model: ir.Model) -> ir.Model:
+    """Removes the shared names from the nodes of the model, and returns the model. Node names have no effect on a
+    run."""
+    names = repeated(model)
+    for graph in walk.graphs(model) if names else ():
+        for node in graph:
+            if node.name in names:
+                node.name = None
+    return model
+
+
+def name_doubts(model: ir.Model, where: str) -> tuple[Problem, ...]:
+    """Returns a problem if nodes share names."""
+    names = repeated(model)
+    if not names:
+        return ()
+    name, node = next(iter(names.items()))
+    result = next((value.name for value in node.outputs if value.name), "")
+    return (
+        Problem(
+            "model/repeated-node-names",
+            f"several nodes are called {', '.join(map(repr, list(names)[:3]))}",
+            where=where,
+            why="onnxruntime refuses a graph with two nodes of one name; the comparison ran without these names",
+            fix=f"""onnxsmith rename {where} '{{ gives = "{result}" }}' {name}_2 --kind node -o {where}""",
+        ),
+    )

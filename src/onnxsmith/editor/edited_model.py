@@ -1,10 +1,12 @@
 """Holds the state of a model during an edit: the original names of its values, and the values that edits change on
-purpose."""
+purpose.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -13,7 +15,6 @@ import onnx_ir as ir
 
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.settings import Verify
-from onnxsmith.editor import declared_outputs
 from onnxsmith.editor.node_selectors import Selecting
 from onnxsmith.editor.size_dependence import sized_by
 from onnxsmith.graph.shapes.symbolic_inference import infer
@@ -214,7 +215,7 @@ class Work:
         befores = {
             value: self._ports.get(self.outputs.get(value.name or "") or "") for value in self.model.graph.outputs
         }
-        shared = declared_outputs.unequal([(shape, value.shape) for value, shape in befores.items()])
+        shared = unequal([(shape, value.shape) for value, shape in befores.items()])
         for value, before in befores.items():
             if value not in stale or before is None or value.shape is None:
                 continue
@@ -222,11 +223,9 @@ class Work:
             if not changed or self.original.get(value) == self.outputs.get(value.name or ""):
                 # A name on several axes says that they are equal, which a change may have made wrong.
                 taken = inputs | shared if changed else inputs
-                value.shape = declared_outputs.kept(
-                    before, value.shape, inputs, taken, sizes=self._sizes_stand and not changed
-                )
+                value.shape = kept_shape(before, value.shape, inputs, taken, sizes=self._sizes_stand and not changed)
             assert value.shape is not None
-            lost = declared_outputs.lost(before, value.shape, inputs)
+            lost = lost_sizes(before, value.shape, inputs)
             if lost:
                 self.notes.append(f"the shape of {value.name} is declared as {value.shape}, and was {before}: {lost}")
 
@@ -331,3 +330,63 @@ def _spread(graph: ir.Graph, found: set[ir.Value]) -> bool:
             found.update(node.outputs)
             some = True
     return some or any(value in found for value in graph.outputs)
+
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def kept_shape(
+    declared: ir.Shape | None, inferred: ir.Shape | None, inputs: set[str], taken: set[str], *, sizes: bool
+) -> ir.Shape | None:
+    """Returns the inferred shape. A dimension for which inference only made up a name is replaced by the declared
+    dimension.
+
+    `inputs` are the names of the input dimensions. A number, or an expression of these names, is known and stays as
+    inferred. A declared name that is `taken` is not kept: for example, an input dimension has this name, so the name
+    would claim that both are equal. With `sizes`, declared numbers are kept too.
+    """
+    if declared is None or inferred is None or len(declared) != len(inferred):
+        return inferred
+    dims = [
+        old if _is_vague(new, inputs) and _may_stay(old, taken, sizes) else new
+        for old, new in zip(declared, inferred, strict=True)
+    ]
+    return inferred if dims == list(inferred) else ir.Shape(dims)
+
+
+def _is_vague(dim: int | ir.SymbolicDim, inputs: set[str]) -> bool:
+    """Whether the dimension is neither a number nor an expression of input dimensions only."""
+    if isinstance(dim, int):
+        return False
+    return dim.value is None or not set(_NAME.findall(dim.value)) <= inputs
+
+
+def _may_stay(dim: int | ir.SymbolicDim, taken: set[str], sizes: bool) -> bool:
+    return sizes if isinstance(dim, int) else dim.value is not None and dim.value not in taken
+
+
+def lost_sizes(declared: ir.Shape, now: ir.Shape, inputs: set[str]) -> str:
+    """Returns why a declared number or name was replaced by a name that inference made up; "" if none was replaced."""
+    if len(declared) != len(now):
+        return ""
+    for old, new in zip(declared, now, strict=True):
+        if old != new and _is_vague(new, inputs) and (isinstance(old, int) or old.value is not None):
+            return "the size follows from the numbers, and the edit may have changed it"
+    return ""
+
+
+def unequal(shapes: Iterable[tuple[ir.Shape | None, ir.Shape | None]]) -> set[str]:
+    """Returns the names that several declared axes share, if these axes are not known to be equal now. `shapes` has
+    pairs: the declared shape of an output, and its shape now."""
+    found: dict[str, list[int | ir.SymbolicDim | None]] = {}
+    for declared, now in shapes:
+        known = now if now is not None and len(now) == len(declared or ()) else [None] * len(declared or ())
+        for old, new in zip(declared or (), known, strict=True):
+            if isinstance(old, ir.SymbolicDim) and old.value is not None:
+                found.setdefault(old.value, []).append(new)
+    return {name for name, dims in found.items() if len(dims) > 1 and not _all_equal(dims)}
+
+
+def _all_equal(dims: list[int | ir.SymbolicDim | None]) -> bool:
+    first = dims[0].value if isinstance(dims[0], ir.SymbolicDim) else dims[0]
+    return first is not None and all(dim == dims[0] for dim in dims)

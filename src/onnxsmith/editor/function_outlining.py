@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
-from onnxsmith.editor.node_regions import Region
-from onnxsmith.editor.repeats import Layout, Parameter, difference, operands, parameters
+from onnxsmith.editor.node_regions import Layout, Parameter, Region, difference, operands, parameters
 from onnxsmith.graph.structure import captures, provenance, walk
 from onnxsmith.graph.structure.fresh import unused
 

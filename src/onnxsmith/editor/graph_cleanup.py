@@ -1,6 +1,8 @@
-"""Cleans up after an edit: removes unread initializers, and sorts nodes."""
+"""Cleans up after an edit: removes dead nodes and unread initializers, and sorts nodes."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 
 import onnx_ir as ir
 
@@ -39,3 +41,64 @@ def _sort(graph: ir.Graph) -> None:
             why=str(error),
             fix="do not let a node read what depends on it",
         ) from error
+
+
+def remove_unneeded(model: ir.Model) -> int:
+    """Removes nodes of the main graph whose results nothing reads, then unread initializers. Returns the number of
+    nodes. Nodes inside branches and bodies stay."""
+    gone = 0
+    # In reverse, so that producers of a removed node are unread when their turn comes.
+    for node in reversed(list(model.graph)):
+        if any(value.uses() or value.is_graph_output() for value in node.outputs):
+            continue
+        remove([node])
+        gone += 1
+    for name, value in list(model.graph.initializers.items()):
+        if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
+            del model.graph.initializers[name]
+    return gone
+
+
+def read_names(model: ir.Model) -> frozenset[str]:
+    """Returns the names of the node results that a node or a graph output reads, in branches and bodies too."""
+    values = (value for node in walk.all_nodes(model) for value in node.outputs)
+    return frozenset(value.name for value in values if value.name and (value.uses() or value.is_graph_output()))
+
+
+def no_longer_read(model: ir.Model, before: frozenset[str], names: Mapping[ir.Value, str]) -> list[ir.Node]:
+    """Returns the nodes that an edit left without a reader, consumers before producers: nothing needs their results,
+    and something read them `before`. Of the nodes that nothing ever read, only constants are among them. `names` maps
+    values to their names before the edit; other values have kept their names."""
+    dead: list[ir.Node] = []
+    gone: set[ir.Node] = set()
+    for graph in reversed(list(walk.graphs_and_functions(model))):
+        for node in reversed(list(graph)):
+            if any(value.is_graph_output() for value in node.outputs):
+                continue
+            readers = [use.node for value in node.outputs for use in value.uses()]
+            was_read = any(names.get(value, value.name or "") in before for value in node.outputs)
+            if all(one in gone for one in readers) and (readers or was_read or node.op_type == "Constant"):
+                dead.append(node)
+                gone.update((node, *walk.inside(node)))
+    return dead
+
+
+def remove(nodes: Iterable[ir.Node]) -> None:
+    """Removes nodes that nothing needs; consumers come before producers."""
+    for node in nodes:
+        captures.release(node)
+        if node.graph is not None:
+            node.graph.remove(node, safe=True)
+
+
+def called_functions(model: ir.Model) -> set[ir.OperatorIdentifier]:
+    """Returns the local functions that a node of the model, or of a function, calls."""
+    return {node.op_identifier() for node in walk.all_nodes(model)} & set(model.functions)
+
+
+def remove_uncalled(model: ir.Model, before: set[ir.OperatorIdentifier]) -> None:
+    """Removes the functions that were called `before` and are not called any more. Repeats this, because the removed
+    functions may have called other functions."""
+    while gone := before & set(model.functions) - called_functions(model):
+        for identifier in gone:
+            del model.functions[identifier]

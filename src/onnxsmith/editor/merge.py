@@ -18,7 +18,7 @@ from onnxsmith.base.report.parts.written_files import Timing, Written, written
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save, Verify, verifying
 from onnxsmith.base.words import several
-from onnxsmith.editor import joint_dims, joint_ports
+from onnxsmith.editor import joint_ports
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import staged
@@ -70,8 +70,8 @@ def merge(
         _refuse_other_functions(one, two, _named(second, "second"))
         joints = joint_ports.joints(one, two, wires, notes)
         shared = joint_ports.shared_inputs(one, two, joints, prefixes)
-        fixed = joint_dims.fix(one, two, joints, shared, notes)
-        joint_dims.join(one, two, joints, shared, notes)
+        fixed = joint_ports.fix_dims(one, two, joints, shared, notes)
+        joint_ports.join_dims(one, two, joints, shared, notes)
         for model, prefix in zip((one, two), prefixes, strict=True):
             prefix_names(model, prefix)
         joints = {prefixes[0] + source: prefixes[1] + port for source, port in joints.items()}

@@ -1,19 +1,21 @@
-"""Finds the places for a replacement: the expected number of pattern matches that meet its conditions."""
+"""Finds the places for a replacement: the expected number of pattern matches that meet the conditions."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import first_few, several
-from onnxsmith.editor import match_conditions
-from onnxsmith.editor.match_conditions import Where
+from onnxsmith.editor.node_selectors import CONDITIONS, fits, is_match, shown
+from onnxsmith.graph.operators import dtypes
 from onnxsmith.graph.patterns.match import Match
 from onnxsmith.graph.patterns.near_misses import near_misses
 from onnxsmith.graph.patterns.pattern import Pattern
 from onnxsmith.graph.patterns.pattern_search import find
+from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import walk
 
 _SHOWN = 5
@@ -38,11 +40,11 @@ def places(model: ir.Model, pattern: Pattern, where: Where, count: Any, said: st
         )
     names = dict.fromkeys([one.name for one in pattern.variables])
     names |= dict.fromkeys(name for node in pattern.nodes for name in node.outputs if name)
-    match_conditions.check(where, names)
+    check(where, names)
     turned_down: dict[ir.Node, str] = {}
 
     def allowed(match: Match) -> bool:
-        why = match_conditions.unmet(match, where)
+        why = unmet(match, where)
         if why:
             turned_down.setdefault(match.node, why)
         return not why
@@ -78,4 +80,118 @@ def _count(found: list[Match], count: Any, more: str) -> OnnxsmithError:
         f"the pattern matches {several(len(found), 'place')}, not {count}",
         why=f"it matches {first_few([walk.node_label(match.node) for match in found], _SHOWN, '; ')}{more}",
         fix=f"write count = {len(found)} if these are right, or change the pattern or its conditions",
+    )
+
+
+_OF_VALUES = ("tensor", "dtype", "rank", "shape")
+ANY = "?"
+"""Is an element of `shape` that stands for any size."""
+
+Where = Mapping[str, Any]
+"""Maps a variable or a result of the pattern to its conditions. A text is a condition on the tensor's name."""
+
+
+def check(where: Where, names: Collection[str]) -> None:
+    """Raises if a condition can never be met.
+
+    Raises:
+        OnnxsmithError: `edit/where`, `build/dtype`.
+    """
+    if not isinstance(where, Mapping):
+        raise _wrong(f"where is {where!r}, no table", "", "it has the conditions by the names of the pattern")
+    for name, wanted in where.items():
+        if name not in names:
+            raise _wrong(f"the pattern names no {name!r}", name, f"it names {', '.join(names)}")
+        for key, value in _table(wanted, name).items():
+            if key == "dtype":
+                _dtypes(value, name)
+            if key == "rank" and (not isinstance(value, int) or isinstance(value, bool)):
+                raise _wrong(f"rank is {value!r}, no integer", name, "rank = 2 is a matrix")
+            if key == "shape" and not (isinstance(value, list | tuple) and all(_is_dim(one) for one in value)):
+                raise _wrong(f"shape is {value!r}", name, 'a shape is a list such as ["batch", 3, "?"]')
+            if key == "attributes" and not isinstance(value, Mapping):
+                raise _wrong(f"attributes is {value!r}", name, "attributes is a table such as { axis = 1 }")
+            if key not in ("dtype", "rank", "shape", "attributes") and not isinstance(value, str):
+                raise _wrong(f"{key} is {value!r}, no text", name, "names may have a *")
+
+
+def unmet(match: Match, where: Where) -> str:
+    """Returns the first condition that a match does not meet, as text for the user; "" if the match meets all
+    conditions."""
+    for name, wanted in where.items():
+        value = match.values.get(name)
+        for key, one in _table(wanted, name).items():
+            found = _found(value, key)
+            if value is None or not _meets(value, key, one):
+                return f"{name}: {key} is {found}, not {_said(one)}"
+    return ""
+
+
+def _table(wanted: Any, name: str) -> Mapping[str, Any]:
+    if isinstance(wanted, str):
+        return {"tensor": wanted}
+    known = (*_OF_VALUES, *CONDITIONS)
+    if not isinstance(wanted, Mapping) or not wanted:
+        raise _wrong(f"{shown(wanted)} is no table of conditions", name, f"conditions are {', '.join(known)}")
+    unknown = [key for key in wanted if key not in known]
+    if unknown:
+        raise _wrong(f"{', '.join(map(str, unknown))} is no condition", name, f"conditions are {', '.join(known)}")
+    return wanted
+
+
+def _meets(value: ir.Value, key: str, wanted: Any) -> bool:
+    if key == "tensor":
+        return fits(value.name or "", wanted)
+    if key == "dtype":
+        return value.dtype in _dtypes(wanted, "")
+    if key in ("rank", "shape"):
+        dims = facts.dims(value)
+        if dims is None:
+            return False
+        if key == "rank":
+            return len(dims) == int(wanted)
+        return len(dims) == len(wanted) and all(one in (ANY, dim) for one, dim in zip(wanted, dims, strict=True))
+    node = value.producer()
+    return node is not None and is_match(node, {key: wanted})
+
+
+def _found(value: ir.Value | None, key: str) -> str:
+    """Returns the actual property of a value that a condition compares."""
+    if value is None:
+        return "not there"
+    if key == "tensor":
+        return value.name or ""
+    if key == "dtype":
+        return dtypes.shown(value.dtype) or "unknown"
+    if key in ("rank", "shape"):
+        dims = facts.dims(value)
+        if dims is None:
+            return "unknown"
+        return str(len(dims)) if key == "rank" else _said([ANY if dim is None else dim for dim in dims])
+    node = value.producer()
+    return f"that of {walk.node_label(node)}" if node is not None else f"none, as no node makes {value.name}"
+
+
+def _said(wanted: Any) -> str:
+    if isinstance(wanted, list | tuple):
+        return f"[{', '.join(map(str, wanted))}]"
+    return shown(wanted) if isinstance(wanted, Mapping) else str(wanted)
+
+
+def _dtypes(wanted: Any, name: str) -> list[ir.DataType]:
+    """Reads a dtype, or a list of alternative dtypes."""
+    return [dtypes.read(one, f"where, {name}") for one in (wanted if isinstance(wanted, list | tuple) else [wanted])]
+
+
+def _is_dim(given: Any) -> bool:
+    return isinstance(given, str) or (isinstance(given, int) and not isinstance(given, bool))
+
+
+def _wrong(what: str, name: str, why: str) -> OnnxsmithError:
+    return problem(
+        "edit/where",
+        what,
+        where=f"where, {name}" if name else "where",
+        why=why,
+        fix='write where = { x = { dtype = "float32", rank = 2 } }',
     )

@@ -13,8 +13,7 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.commands.explain import Op
 from onnxsmith.editor.building import operator_page as module
 from onnxsmith.editor.building.build import build
-from onnxsmith.editor.building.operator_example import example
-from onnxsmith.editor.building.operator_page import operator_page
+from onnxsmith.editor.building.operator_page import example, operator_page
 from onnxsmith.graph.reading.operator_history import changes, history
 from onnxsmith.graph.structure import schema
 from onnxsmith.runtimes.onnxruntime import OnnxRuntime

@@ -16,7 +16,7 @@ from onnxsmith.graph.structure import schema as schemas
 from onnxsmith.graph.structure.signature import names_something
 
 if TYPE_CHECKING:
-    from onnxsmith.editor.building.builder import Builder
+    from onnxsmith.editor.building.build import Builder
 
 _OLDEST = 7
 """Names the oldest opset that can be built: Add and similar operators broadcast since opset 7, and onnxruntime runs no

@@ -1,28 +1,32 @@
-"""Compares a model with a symbolic dimension, at other sizes, with the original of fixed size, row by row."""
+"""Compares a model with a symbolic dimension, at other sizes, with the original of fixed size, row by row.
+
+A model may take some sizes only: for example, a U-Net that halves its picture twice takes multiples of 4. Refused sizes
+are reported. Refused sizes are an error only if the model takes no other size than the original's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.settings import Verify
-from onnxsmith.editor.dims.batch_scan import LEAST_OPSET, chunked
-from onnxsmith.editor.dims.trial_sizes import Tried, ran_on, tried
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.user_inputs import sizes
+from onnxsmith.verification.run import run
 from onnxsmith.verification.sessions import verify_models
 
 _CLOSE = 1e-4
@@ -175,3 +179,252 @@ def _with_outputs(model: ir.Model, names: Mapping[str, Any]) -> ir.Model:
     copy.graph.outputs.clear()
     copy.graph.outputs.extend(kept)
     return copy
+
+
+LEAST_OPSET = 13
+"""Names the first opset in which Range, Mod and Slice with operands support all dtypes that networks use."""
+
+
+def chunked(
+    model: ir.Model, symbol: str, size: int, inputs: Mapping[str, int], outputs: Mapping[str, tuple[int, int]]
+) -> ir.Model:
+    """Returns a copy of `model` that takes any number of rows, `symbol`, and runs `size` rows at a time. If the last
+    chunk is short, it is filled with rows from the start. The results of these rows are cut off.
+
+    `inputs` maps each input with rows to their axis. `outputs` maps each output with rows to their axis and to the
+    number of elements of each row on this axis. All other outputs are taken from the first chunk.
+    """
+    made = cloned(model)
+    return _Chunks(made, symbol, size).wrapped(inputs, outputs)
+
+
+class _Chunks:
+    def __init__(self, model: ir.Model, symbol: str, size: int) -> None:
+        self._model, self._graph, self._symbol, self._size = model, model.graph, symbol, size
+        self._names = Names(model)
+
+    def wrapped(self, inputs: Mapping[str, int], outputs: Mapping[str, tuple[int, int]]) -> ir.Model:
+        graph = self._graph
+        ports = [value for value in graph.inputs if value.name in inputs]
+        results = list(graph.outputs)
+        names = [value.name or "" for value in results]
+        nodes = list(graph)
+        graph.outputs.clear()
+        rows = []
+        for port in ports:
+            row = ir.Value(name=self._names.free(f"{port.name}_chunk"), type=port.type, shape=port.shape)
+            port.replace_all_uses_with(row)
+            results = [row if one is port else one for one in results]
+            rows.append(row)
+        graph.remove(nodes)
+        body = ir.Graph(rows, [], nodes=nodes, name=self._names.free("chunk"), opset_imports={})
+        body.outputs.extend(self._own(body, value) for value in results)
+        for value in body.outputs:
+            value.name = self._names.free(f"{value.name}_of_chunk")
+        count = self._count(ports[0], inputs[ports[0].name or ""])
+        given = [self._split(port, inputs[port.name or ""], count) for port in ports]
+        scan = ir.node("Scan", given, {"body": body, "num_scan_inputs": len(given)}, num_outputs=len(results))
+        for value, name in zip(scan.outputs, names, strict=True):
+            value.name = self._names.free(f"{name}_stack")
+        graph.append(scan)
+        for value, result, name in zip(scan.outputs, body.outputs, names, strict=True):
+            joined = self._joined(value, result, outputs[name], count) if name in outputs else self._first(value)
+            joined.name, joined.type = name, result.type
+            joined.shape = self._shape(result, outputs.get(name))
+            graph.outputs.append(joined)
+        for port in ports:
+            self._declare(port, inputs[port.name or ""])
+        return self._model
+
+    def _own(self, body: ir.Graph, value: ir.Value) -> ir.Value:
+        """Returns a value that the body itself computes. This is a copy if the value is an input of the body, an outer
+        value, or an output already."""
+        node = value.producer()
+        if node is not None and node.graph is body and value not in body.outputs:
+            return value
+        copy = ir.node("Identity", [value])
+        body.append(copy)
+        copy.outputs[0].name, copy.outputs[0].type, copy.outputs[0].shape = value.name, value.type, value.shape
+        return copy.outputs[0]
+
+    def _declare(self, port: ir.Value, axis: int) -> None:
+        assert port.shape is not None
+        dims = list(port.shape)
+        dims[axis] = ir.SymbolicDim(self._symbol)
+        port.shape = ir.Shape(dims)
+
+    def _shape(self, result: ir.Value, place: tuple[int, int] | None) -> ir.Shape | None:
+        if result.shape is None or place is None:
+            return result.shape
+        dims = list(result.shape)
+        axis, each = place
+        dims[axis] = ir.SymbolicDim(self._symbol if each == 1 else f"{each}*{self._symbol}")
+        return ir.Shape(dims)
+
+    def _count(self, port: ir.Value, axis: int) -> ir.Value:
+        shape = self._node("Shape", [port])
+        return self._node("Gather", [shape, self._list([axis])], axis=0)
+
+    def _split(self, port: ir.Value, axis: int, count: ir.Value) -> ir.Value:
+        """Returns the rows of an input as chunks: (chunks, …, size, …)."""
+        size, none = self._list([self._size]), self._list([])
+        more = self._node("Add", [count, self._list([self._size - 1])])
+        chunks = self._node("Div", [more, size])
+        whole = self._node("Reshape", [self._node("Mul", [chunks, size]), none])
+        counted = self._node("Range", [self._scalar(0), whole, self._scalar(1)])
+        # Indices past the last row wrap around: the last chunk is filled with valid rows from the start.
+        picked = self._node("Gather", [port, self._node("Mod", [counted, count])], axis=axis)
+        assert port.shape is not None
+        dims = [int(dim) for dim in port.shape]  # type: ignore[arg-type]  # the model is static
+        target = self._node("Concat", [self._list(dims[:axis]), chunks, size, self._list(dims[axis + 1 :])], axis=0)
+        # Without allowzero (before opset 14) a 0 in the target copies the input's size.
+        parted = self._node("Reshape", [picked, target], allowzero=1) if self._zeros else self._reshape(picked, target)
+        order = [axis, *range(axis), *range(axis + 1, len(dims) + 1)]
+        return parted if axis == 0 else self._node("Transpose", [parted], perm=order)
+
+    @property
+    def _zeros(self) -> bool:
+        return self._model.opset_imports.get("", 1) >= 14
+
+    def _reshape(self, value: ir.Value, target: ir.Value) -> ir.Value:
+        return self._node("Reshape", [value, target])
+
+    def _joined(self, stack: ir.Value, result: ir.Value, place: tuple[int, int], count: ir.Value) -> ir.Value:
+        """Returns the rows of all chunks, without the rows that fill the last chunk."""
+        axis, each = place
+        assert result.shape is not None
+        dims = [int(dim) for dim in result.shape]  # type: ignore[arg-type]  # the model is static
+        order = [*range(1, axis + 1), 0, *range(axis + 1, len(dims) + 1)]
+        moved = stack if axis == 0 else self._node("Transpose", [stack], perm=order)
+        chunks = self._node("Gather", [self._node("Shape", [stack]), self._list([0])], axis=0)
+        joint = self._node("Mul", [chunks, self._list([dims[axis]])])
+        target = self._node("Concat", [self._list(dims[:axis]), joint, self._list(dims[axis + 1 :])], axis=0)
+        whole = self._node("Reshape", [moved, target], allowzero=1) if self._zeros else self._reshape(moved, target)
+        end = count if each == 1 else self._node("Mul", [count, self._list([each])])
+        return self._node("Slice", [whole, self._list([0]), end, self._list([axis])])
+
+    def _first(self, stack: ir.Value) -> ir.Value:
+        return self._node("Gather", [stack, self._scalar(0)], axis=0)
+
+    def _list(self, numbers: Sequence[int]) -> ir.Value:
+        return self._constant(np.array(numbers, np.int64))
+
+    def _scalar(self, number: int) -> ir.Value:
+        return self._constant(np.array(number, np.int64))
+
+    def _constant(self, array: np.ndarray) -> ir.Value:
+        value = ir.Value(name=self._names.free("chunk_size"), const_value=ir.tensor(array))
+        value.type, value.shape = ir.TensorType(ir.DataType.INT64), ir.Shape(array.shape)
+        self._graph.initializers[value.name or ""] = value
+        return value
+
+    def _node(self, op: str, inputs: Sequence[ir.Value], **attributes: int | list[int]) -> ir.Value:
+        node = ir.node(op, inputs, attributes)
+        node.outputs[0].name = self._names.free(f"chunk_{op.lower()}")
+        self._graph.append(node)
+        return node.outputs[0]
+
+
+_ENOUGH = 3
+"""Counts the other sizes that must run before no further sizes are tried. A choice: the number of usual sizes."""
+
+
+@dataclass
+class Tried:
+    """Holds the results of a model at the sizes of one dimension. `feeds` are inputs of the sizes that the model takes
+    while other dimensions keep the original's size. `together` are the sizes that the model takes only if other
+    dimensions change too. `refused` are the sizes that the model does not take, with the errors."""
+
+    feeds: dict[int, Feed] = field(default_factory=dict)
+    together: list[int] = field(default_factory=list)
+    refused: dict[int, OnnxsmithError] = field(default_factory=dict)
+
+    def said(self) -> str:
+        """Returns a clause: `the edited model runs at 8, 16, 32, and not at 1, 17`."""
+        taken = ", ".join(str(size) for size in sorted([*self.feeds, *self.together]))
+        return f"the edited model runs at {taken}{self.restriction(', and not at ')}"
+
+    def restriction(self, start: str) -> str:
+        """Returns the refused sizes, after the text `start`; "" if no size was refused."""
+        return start + ", ".join(str(size) for size in sorted(self.refused)) if self.refused else ""
+
+
+def tried(
+    candidate: Path | ir.Model, symbol: str, size: int, known: Mapping[str, int], given: Mapping[str, int], seed: int
+) -> Tried:
+    """Runs the edited model at the original's `size` of `symbol`, and at other sizes. The other sizes are the size in
+    `given`, if any; else the usual sizes, and multiples if the model takes none of the usual sizes. `known` are the
+    original's sizes of all symbols.
+
+    Raises:
+        OnnxsmithError: `edit/does-not-run` if the model takes no other size than the original's.
+    """
+    model = load(candidate)
+    generator = Generator.for_model(inferred(model)[0]).under(signature(model))
+    others = {name: known.get(name, 2) for name in signature(model).symbols() if name != symbol}
+    found = Tried()
+
+    def fits(one: int, beside: Mapping[str, int]) -> bool:
+        try:
+            feed = generator.feed({**others, **beside, symbol: one}, seed=seed + one)
+            ran_on(candidate, feed.values)
+        except OnnxsmithError as error:
+            found.refused.setdefault(one, error)
+            return False
+        found.refused.pop(one, None)
+        if beside:
+            found.together.append(one)
+        else:
+            found.feeds[one] = feed
+        return True
+
+    fits(size, {})
+    if symbol in given:
+        beside = {name: one for name, one in given.items() if name in others}
+        _ = fits(given[symbol], {}) or (beside and fits(given[symbol], beside))
+    else:
+        for one in usual(size):
+            fits(one, {})
+        # Only the original's size ran: the model may take multiples only.
+        for one in _further(size) if len(found.feeds) < 2 else ():
+            fits(one, {})
+            if len(found.feeds) > _ENOUGH:
+                break
+    if size in found.refused or (found.refused and len(found.feeds) + len(found.together) < 2):
+        raise _does_not_run(symbol, size, found.refused)
+    return found
+
+
+def usual(size: int) -> list[int]:
+    """Returns the sizes that are tried first: 1, the next size after `size`, and a size above twice `size`."""
+    return [one for one in (1, size + 1, 2 * size + 1) if one != size]
+
+
+def _further(size: int) -> Iterator[int]:
+    """Yields sizes for a model that takes only multiples of a number: powers of two above `size`, and multiples of
+    `size`."""
+    step = 2
+    while step < size:
+        yield size + step
+        step *= 2
+    yield from (2 * size, 3 * size)
+
+
+def _does_not_run(symbol: str, size: int, refused: Mapping[int, OnnxsmithError]) -> OnnxsmithError:
+    listed = ", ".join(str(one) for one in sorted(refused))
+    first = next(iter(refused.values())).problem
+    return problem(
+        "edit/does-not-run",
+        f"the edited model runs at no other {symbol} than {size}"
+        if size not in refused
+        else f"the edited model does not run at {symbol} = {size}",
+        where=f"{symbol} = {listed}",
+        why=f"at {symbol} = {next(iter(refused))}: {first.what}. {first.why}".strip(". "),
+        fix=f"keep the dimension static, or name a size that the model takes: --dim {symbol}={2 * size}; nothing was "
+        "written",
+    )
+
+
+def ran_on(source: Path | ir.Model, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Runs a model and returns its outputs."""
+    return dict(run(source, values).outputs)

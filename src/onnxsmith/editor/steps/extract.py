@@ -12,8 +12,8 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import several
 from onnxsmith.editor import border_types
-from onnxsmith.editor.dead_node_removal import remove_unneeded
 from onnxsmith.editor.edited_model import Work, depending
+from onnxsmith.editor.graph_cleanup import remove_unneeded
 from onnxsmith.editor.node_selectors import Takes
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph.shapes.symbolic_inference import inferred

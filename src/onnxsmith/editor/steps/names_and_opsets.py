@@ -1,16 +1,20 @@
-"""Defines `rename`, which gives a tensor, a node or a symbolic dimension another name."""
+"""`rename`, `strip`, `opset`: change names, texts and the opset."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+import onnx_ir as ir
+
 from onnxsmith.base.problem import problem
+from onnxsmith.base.words import several
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph.shapes.dims import symbols
-from onnxsmith.graph.structure import tensor_paths, walk
+from onnxsmith.graph.structure import tensor_paths, versions, walk
 from onnxsmith.graph.structure.signature import signature
+from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.graph.surgery.names import rename_ports, rename_symbols
 
 
@@ -106,3 +110,119 @@ def _said(place: tensor_paths.Place) -> str:
     where = f" of {'/'.join(place.path)}" if place.bodies else ""
     output = ", and an output of it" if place.bodies else ", and a graph output"
     return f"it is {made}{where}" + (output if value.is_graph_output() else "")
+
+
+KINDS = ("docs", "provenance", "metadata", "shapes")
+
+
+@dataclass(frozen=True)
+class Strip(Step):
+    """Removes `what`, one or several of: docs (doc strings), provenance (the origin of nodes: metadata of nodes and
+    values), metadata (of the model), shapes (declared shapes of intermediate tensors). The outputs keep their
+    numbers."""
+
+    first = ("what",)
+
+    what: str | list[str] | tuple[str, ...] = ("docs", "provenance")
+
+    def apply(self, work: Work) -> str:
+        kinds = [self.what] if isinstance(self.what, str) else list(self.what)
+        wrong = [kind for kind in kinds if kind not in KINDS]
+        if wrong or not kinds:
+            raise problem(
+                "edit/step-argument",
+                f"strip cannot remove {', '.join(map(repr, wrong)) or 'nothing'}",
+                why=f"it removes {', '.join(KINDS)}",
+                fix=f'write what = "{KINDS[0]}"',
+            )
+        return ", ".join(several(_REMOVE[kind](work.model), _NOUNS[kind]) for kind in kinds)
+
+
+def _docs(model: ir.Model) -> int:
+    count = 0
+    holders: list[Any] = [
+        model,
+        *walk.graphs(model),
+        *model.functions.values(),
+        *walk.all_nodes(model),
+        *walk.values(model),
+    ]
+    for one in holders:
+        if one.doc_string:
+            one.doc_string, count = None, count + 1
+    for node in walk.all_nodes(model):
+        for attribute in node.attributes.values():
+            if attribute.doc_string:
+                attribute.doc_string, count = None, count + 1
+    return count
+
+
+def _provenance(model: ir.Model) -> int:
+    holders: list[Any] = [*walk.all_nodes(model), *walk.values(model), *walk.graphs(model)]
+    return sum(_cleared(one.metadata_props) for one in holders)
+
+
+def _metadata(model: ir.Model) -> int:
+    return _cleared(model.metadata_props)
+
+
+def _cleared(texts: dict[str, str]) -> int:
+    count = len(texts)
+    texts.clear()
+    return count
+
+
+def _shapes(model: ir.Model) -> int:
+    count = 0
+    kept = {value for graph in walk.graphs(model) for value in (*graph.inputs, *graph.outputs)}
+    for node in walk.all_nodes(model):
+        for value in node.outputs:
+            if value not in kept and value.shape is not None and isinstance(value.type, ir.TensorType):
+                value.shape, value.type, count = None, None, count + 1
+    for graph in walk.graphs(model):
+        for value in graph.initializers.values():
+            if value not in kept and value.type is not None and value.const_value is not None:
+                value.shape, value.type, count = None, None, count + 1
+    return count
+
+
+_NOUNS = {
+    "docs": "doc string",
+    "provenance": "provenance text",
+    "metadata": "metadata text",
+    "shapes": "declared shape",
+}
+_REMOVE = {"docs": _docs, "provenance": _provenance, "metadata": _metadata, "shapes": _shapes}
+
+
+@dataclass(frozen=True)
+class Opset(Step):
+    """Converts the model to opset `to`, up or down, and writes it in IR version `ir_version`. By default this is the
+    version that the opset came with, or a later one that the model needs. The outputs keep their numbers."""
+
+    first = ("to",)
+
+    to: int
+    ir_version: int | None = None
+
+    def apply(self, work: Work) -> str:
+        before, ir_before = opset_conversion.of(work.model), work.model.ir_version
+        made = opset_conversion.convert(work.model, self.to)
+        least, newest = versions.least_ir(made), versions.newest().ir
+        wanted = self.ir_version
+        if wanted is None:
+            wanted = ir_before if made is work.model else least
+        elif not least <= wanted <= newest:
+            raise problem(
+                "edit/ir-version",
+                f"the model cannot be written in IR version {wanted}",
+                why=f"opset {self.to} and what the model holds need IR version {least} at least, and the installed "
+                f"onnx writes {newest} at most",
+                fix=f"choose an IR version from {least} to {newest}, or leave it out",
+            )
+        if made is not work.model:
+            work.rewritten += opset_conversion.rewritten(work.model, made)
+            work.become(made)
+        work.model.ir_version = wanted
+        said = f", IR version {ir_before} → {wanted}" if wanted != ir_before else ""
+        return f"opset {before} → {self.to}{said}"

@@ -1,0 +1,454 @@
+"""`dtype`, `layout`, `set_dim`: change the types of graph inputs and outputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.editor.dims import factors
+from onnxsmith.editor.dims.dimension_propagation import Opening
+from onnxsmith.editor.dims.requests import Request, requests
+from onnxsmith.editor.dims.row_comparison import Rows
+from onnxsmith.editor.edited_model import Work
+from onnxsmith.editor.node_placement import import_operators, port
+from onnxsmith.editor.steps.base import Step
+from onnxsmith.graph.operators import dtypes
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.surgery.inlining import inlined
+
+
+@dataclass(frozen=True)
+class Dtype(Step):
+    """Changes the dtype of the graph input `input`, or of the graph output `output`, to `to` (int32, float16, …), by a
+    Cast next to it. Everything inside keeps its dtype. For the comparison, the original gets the same Casts, and inputs
+    in the new dtype."""
+
+    first = ("input", "to")
+
+    input: Any = None
+    to: str = ""
+    output: Any = None
+
+    def apply(self, work: Work) -> str:
+        if (self.input is None) == (self.output is None) or not self.to:
+            raise problem(
+                "edit/step-argument",
+                "dtype needs one of input and output, and a dtype in `to`",
+                fix='write input = "ids", to = "int32"',
+            )
+        graph, is_input = work.model.graph, self.input is not None
+        value = port(list(graph.inputs if is_input else graph.outputs), self.input if is_input else self.output)
+        new = dtypes.read(self.to, "")
+        work.infer()
+        old = value.dtype
+        _refuse(value, old, new)
+        assert old is not None
+        name = value.name or ""
+        if is_input:
+            original = work.inputs.get(name) or name
+            renamed, inner = work.names.free(f"{name}_cast"), _inner_name(work, original)
+            _cast_input(work.model, name, new, renamed)
+            if value.is_graph_output():  # one name cannot be an input of one dtype and an output of another
+                work.outputs[renamed] = inner if work.outputs.pop(name, None) else None
+                work.notes.append(f"the output {name} is called {renamed}: the input {name} has another dtype now")
+            work.adapt_reference.append(lambda model: _cast_input(model, original, new, inner))
+            work.move_originals(original, inner)
+        else:
+            original = work.outputs.get(name) or name
+            inner = _inner_name(work, original)
+            _cast_output(work.model, name, new)
+            work.adapt_reference.append(lambda model: _cast_output(model, original, new, inner))
+            work.move_originals(original, inner)
+        return f"{'input' if is_input else 'output'} {name}: {dtypes.shown(old)} → {dtypes.shown(new)}"
+
+
+def _inner_name(work: Work, name: str) -> str:
+    """Returns a name, unique to the step, for the original's tensor at a port with a Cast."""
+    return f"{name} (in its dtype before {work.step or 'the step'})"
+
+
+def _refuse(value: ir.Value, old: ir.DataType | None, new: ir.DataType) -> None:
+    plain = isinstance(value.type, ir.TensorType) and old not in (None, ir.DataType.STRING)
+    if plain and old != new and new != ir.DataType.STRING and value.const_value is None:
+        return
+    why = f"it is of {dtypes.shown(old)}" if plain else "it is no tensor of numbers, or its dtype is unknown"
+    if value.const_value is not None:
+        why = "it has a default, which a caller may replace; the default would need another dtype"
+    raise problem(
+        "edit/dtype",
+        f"the dtype of {value.name} cannot become {dtypes.shown(new)}",
+        where=value.name or "",
+        why=why,
+        fix="leave the step out" if old == new else "choose another port or dtype; `drop-input` fixes a default",
+    )
+
+
+def _cast_input(model: ir.Model, name: str, dtype: ir.DataType, inner: str) -> ir.Model:
+    """Replaces an input by an input of the new dtype with a Cast behind it. The old value becomes the result of the
+    Cast, called `inner`. So all readers of the input, also readers in bodies, read the same value as before."""
+    import_operators(model)
+    graph = model.graph
+    value = next(value for value in graph.inputs if value.name == name)
+    assert value.dtype is not None
+    made = ir.Value(
+        name=name, type=ir.TensorType(dtype), shape=value.shape, doc_string=value.doc_string,
+        metadata_props=dict(value.metadata_props),
+    )  # fmt: skip
+    graph.inputs[list(graph.inputs).index(value)] = made
+    value.name = inner
+    node = ir.Node("", "Cast", [made], [ir.AttrInt64("to", int(value.dtype))], outputs=[value])
+    if len(graph):
+        graph.insert_before(graph[0], node)
+    else:
+        graph.append(node)
+    return model
+
+
+def _cast_output(model: ir.Model, name: str, dtype: ir.DataType, inner: str = "") -> ir.Model:
+    """Makes the result of a Cast the output, under the output's name unless an input has that name. The tensor before
+    the Cast is called `inner`, by default a free name."""
+    import_operators(model)
+    graph = model.graph
+    at = next(index for index, value in enumerate(graph.outputs) if value.name == name)
+    value = graph.outputs[at]
+    made = ir.Value(name=name, type=ir.TensorType(dtype), shape=value.shape)
+    if value.is_graph_input() or value.is_initializer():
+        made.name = Names(model).free(f"{name}_cast")
+    else:
+        value.name = inner or Names(model).free(f"{name}_before_cast")
+    graph.append(ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(dtype))], outputs=[made]))
+    graph.outputs[at] = made
+    return model
+
+
+@dataclass(frozen=True)
+class Layout(Step):
+    """Changes the layout of the graph input `input`, or of the graph output `output`, by a Transpose next to it. `to`
+    is a layout, `NHWC` (from `NCHW`) or `NCHW` (from `NHWC`), or the axes in their new order, "0,2,3,1". The numbers
+    stay the same: the original is compared on the inputs in their old order."""
+
+    first = ("input", "to")
+
+    input: Any = None
+    to: str | list[int] | tuple[int, ...] = ""
+    output: Any = None
+
+    def apply(self, work: Work) -> str:
+        if (self.input is None) == (self.output is None) or not len(self.to):
+            raise problem(
+                "edit/step-argument",
+                "layout needs one of input and output, and a layout in `to`",
+                fix='write input = "x", to = "NHWC"',
+            )
+        graph, is_input = work.model.graph, self.input is not None
+        value = port(list(graph.inputs if is_input else graph.outputs), self.input if is_input else self.output)
+        work.infer()
+        if not isinstance(value.type, ir.TensorType) or value.shape is None:
+            raise problem(
+                "edit/layout",
+                f"the rank of {value.name} is not known",
+                where=value.name or "",
+                why="it is no tensor"
+                if value.type is not None and not isinstance(value.type, ir.TensorType)
+                else "the file declares no shape, and none follows from the graph",
+                fix="choose a tensor, or declare its shape in Python, before the step: "
+                f'`m.tensor("{value.name}").value.shape = onnx_ir.Shape(["N", "C", "H", "W"])`',
+            )
+        axes = permutation(self.to, len(value.shape), value.name or "")
+        before, name = str(value.shape), value.name or ""
+        if is_input:
+            _permute_input(work, value, axes)
+        else:
+            _permute_output(work, value, axes)
+        return f"{'input' if is_input else 'output'} {name}: {before} → {_permuted(value.shape, axes)}"
+
+
+def _permute_input(work: Work, value: ir.Value, axes: tuple[int, ...]) -> None:
+    """Makes a new input of the permuted shape. The old value becomes the result of a Transpose, so that all its
+    readers, also readers in bodies, read the same value as before."""
+    graph, name = work.model.graph, value.name or ""
+    original = work.inputs.get(name)
+    port = ir.Value(
+        name=name,
+        type=value.type,
+        shape=_permuted(value.shape, axes),
+        doc_string=value.doc_string,
+        metadata_props=dict(value.metadata_props),
+    )
+    _move_default(graph, value, port, axes)
+    graph.inputs[list(graph.inputs).index(value)] = port
+    value.name = work.names.free(f"{name}_transposed")
+    _transpose(graph, port, value, [axes.index(axis) for axis in range(len(axes))], first=True)
+    if value.is_graph_output():  # one name cannot be an input of one layout and an output of another
+        work.outputs[value.name] = work.outputs.pop(name, None)
+        work.notes.append(f"the output {name} is called {value.name}: the input {name} has another layout now")
+    work.adapt_candidate.append(lambda model: _old_input(model, _now(work.inputs, original, name), axes))
+
+
+def _permute_output(work: Work, value: ir.Value, axes: tuple[int, ...]) -> None:
+    """Makes the result of a Transpose the graph output. The result takes over the name, unless an input has this
+    name."""
+    graph, name = work.model.graph, value.name or ""
+    made = ir.Value(name=name, type=value.type, shape=_permuted(value.shape, axes))
+    if value in graph.inputs:
+        made.name = work.names.free(f"{name}_transposed")
+        work.notes.append(f"the output {name} is called {made.name}: the input {name} has another layout")
+        work.outputs[made.name] = work.outputs.pop(name, None)
+    else:
+        value.name = work.names.free(f"{name}_before_transpose")
+    _transpose(graph, value, made, list(axes), first=False)
+    for index, one in enumerate(graph.outputs):
+        if one is value:
+            graph.outputs[index] = made
+    now = made.name or ""
+    work.forget_shape(work.outputs.get(now) or "")
+    original = work.outputs.get(now)
+    work.adapt_candidate.append(lambda model: _old_output(model, _now(work.outputs, original, now), axes))
+
+
+def _transpose(graph: ir.Graph, value: ir.Value, result: ir.Value, perm: list[int], *, first: bool) -> None:
+    node = ir.Node("", "Transpose", [value], [ir.AttrInt64s("perm", perm)], outputs=[result])
+    if first and len(graph):
+        graph.insert_before(graph[0], node)
+    else:
+        graph.append(node)
+
+
+def _move_default(graph: ir.Graph, old: ir.Value, new: ir.Value, axes: tuple[int, ...]) -> None:
+    """Moves the default of a graph input to the input that replaces it, with its axes permuted."""
+    name, default = old.name or "", old.const_value
+    graph.initializers.pop(name, None)
+    old.const_value = None
+    if default is not None:
+        new.const_value = ir.tensor(np.ascontiguousarray(default.numpy().transpose(axes)), default.dtype, name=name)
+        graph.initializers[name] = new
+
+
+def _permuted(shape: ir.Shape | None, axes: tuple[int, ...]) -> ir.Shape:
+    assert shape is not None
+    return ir.Shape([shape[axis] for axis in axes], denotations=[shape.get_denotation(axis) for axis in axes])
+
+
+def _now(ports: Mapping[str, str | None], original: str | None, name: str) -> str:
+    """Returns the current name of the port, because a later step may have renamed it."""
+    return next((now for now, old in ports.items() if original is not None and old == original), name)
+
+
+def _old_input(model: ir.Model, name: str, axes: tuple[int, ...]) -> ir.Model:
+    """Returns the edited model with the old layout of an input: the model permutes this input itself."""
+    graph = model.graph
+    port = next((value for value in graph.inputs if value.name == name), None)
+    if port is None:
+        return model
+    back = tuple(map(int, np.argsort(axes)))
+    old = ir.Value(name=name, type=port.type, shape=_permuted(port.shape, back))
+    _move_default(graph, port, old, back)
+    graph.inputs[list(graph.inputs).index(port)] = old
+    port.name = Names(model).free(f"{name}_new_layout")
+    _transpose(graph, old, port, list(axes), first=True)
+    return model
+
+
+def _old_output(model: ir.Model, name: str, axes: tuple[int, ...]) -> ir.Model:
+    """Returns the edited model with the old layout of an output: the model permutes its result back."""
+    graph = model.graph
+    at = next((index for index, value in enumerate(graph.outputs) if value.name == name), None)
+    if at is None:
+        return model
+    back, new = tuple(map(int, np.argsort(axes))), graph.outputs[at]
+    old = ir.Value(name=name, type=new.type, shape=_permuted(new.shape, back))
+    new.name = Names(model).free(f"{name}_new_layout")
+    _transpose(graph, new, old, list(back), first=False)
+    graph.outputs[at] = old
+    return model
+
+
+_USUAL = {3: "NWC", 4: "NHWC", 5: "NDHWC"}
+"""Maps ranks to channels-last layouts, as TensorFlow and oneDNN name them."""
+
+
+def permutation(layout: str | Sequence[int], rank: int, where: str) -> tuple[int, ...]:
+    """Returns the axes in their new order, as in numpy.transpose: new axis i is old axis `permutation[i]`.
+
+    A layout in letters implies the old layout, which has C at the other end of the spatial axes: `NHWC` replaces
+    `NCHW`, `NCHW` replaces `NHWC`, `HWC` replaces `CHW`.
+
+    Raises:
+        OnnxsmithError: `edit/layout` if the layout does not fit the rank, has no usual counterpart, or changes nothing.
+    """
+    if isinstance(layout, str) and not re.fullmatch(r"\s*\d+(\s*,\s*\d+)*\s*", layout):
+        axes = _of_letters(layout.strip().upper(), rank, where)
+    else:
+        axes = tuple(int(one) for one in (layout.split(",") if isinstance(layout, str) else layout))
+        if sorted(axes) != list(range(rank)):
+            raise _refusal(f"{list(axes)} is no order of {rank} axes", where, "each axis is named once, from 0", rank)
+    if axes == tuple(range(rank)):
+        raise _refusal("the layout changes nothing", where, "the axes stay in their order", rank)
+    return axes
+
+
+def _of_letters(layout: str, rank: int, where: str) -> tuple[int, ...]:
+    if not layout.isalpha() or len(set(layout)) != len(layout):
+        raise _refusal(
+            f"{layout!r} is no layout", where, "a layout is one letter for each axis, or a permutation", rank
+        )
+    if len(layout) != rank:
+        raise _refusal(
+            f"{layout} names {len(layout)} axes, the tensor has {rank}", where, "each axis needs one letter", rank
+        )
+    batch, rest = ("N", layout[1:]) if layout[0] == "N" else ("", layout)
+    if rest.endswith("C"):
+        before = f"{batch}C{rest[:-1]}"
+    elif rest.startswith("C"):
+        before = f"{batch}{rest[1:]}C"
+    else:
+        why = "letters say where the channels are: C is the last axis, or the first one behind N"
+        raise _refusal(f"what the axes of {layout} were before is not known", where, why, rank)
+    return tuple(before.index(letter) for letter in layout)
+
+
+def _refusal(what: str, where: str, why: str, rank: int) -> OnnxsmithError:
+    # Rank 2 has one other order; ranks 0 and 1 have none.
+    usual = _USUAL.get(rank)
+    axes = ",".join(map(str, (0, *range(2, rank), 1) if rank > 2 else range(rank - 1, -1, -1)))
+    if rank < 2:
+        return problem("edit/layout", what, where=where, why=f"{why}; a tensor of rank {rank} has one layout only")
+    return problem(
+        "edit/layout", what, where=where, why=why, fix=f"write {usual}, or {axes}" if usual else f"write {axes}"
+    )
+
+
+_CALL = re.compile(r"[A-Za-z_]\w*\(")
+
+
+@dataclass(frozen=True)
+class SetDim(Step):
+    """Gives dimensions of graph inputs a name or a size. `dims` is one or several texts such as "x:0=batch,2=height",
+    "x:0=1" or "batch=1". A name makes a fixed dimension symbolic: constants that hold its size are replaced. At the old
+    size the outputs keep their numbers. At other sizes each row must be what the original computes. A dynamic dimension
+    without a name only gets the name."""
+
+    first = ("dims",)
+
+    dims: str | list[str] | tuple[str, ...]
+
+    def apply(self, work: Work) -> str:
+        texts = [self.dims] if isinstance(self.dims, str) else list(self.dims)
+        found = requests(work.model, texts)
+        if not found:
+            raise problem(
+                "edit/step-argument", "the dimensions have these names and sizes already", fix="leave the step out"
+            )
+        opened = [request for request in found if isinstance(request.new, str) and request.was is not None]
+        fixed = [request for request in found if isinstance(request.new, int)]
+        named = [request for request in found if isinstance(request.new, str) and request.was is None]
+        if fixed:
+            _fix(work, fixed)
+        if named:
+            _replace(work, named)
+        if opened:
+            _open(work, opened)
+        return ", ".join(
+            f"{one.value.name} axis {one.axis}: {one.was if one.was is not None else '?'} → {one.new}" for one in found
+        )
+
+
+def _fix(work: Work, found: list[Request]) -> None:
+    """Gives symbolic dimensions a size, also in the reference of the comparison."""
+    _replace(work, found)
+    work.fix_symbols({one.was: one.new for one in found if isinstance(one.was, str) and isinstance(one.new, int)})
+
+
+def _replace(work: Work, found: list[Request]) -> None:
+    """Writes the new sizes and names into the inputs, also in the reference of the comparison."""
+    new: dict[str, dict[int, int | str]] = {}
+    for one in found:
+        new.setdefault(work.inputs.get(one.value.name or "") or "", {})[one.axis] = one.new
+    _resize({one.value.name or "": one.value for one in found}, {one.value.name or "": {} for one in found}, found)
+    work.reshape(*(one.value for one in found))
+
+    def adapt(model: ir.Model) -> ir.Model:
+        for value in model.graph.inputs:
+            if value.name in new and value.shape is not None:
+                dims = list(value.shape)
+                value.shape = ir.Shape([new[value.name].get(axis, dim) for axis, dim in enumerate(dims)])
+        return model
+
+    work.adapt_reference.append(adapt)
+
+
+def _resize(values: dict[str, ir.Value], new: dict[str, dict[int, int | str]], found: list[Request]) -> None:
+    for one in found:
+        new[one.value.name or ""][one.axis] = one.new
+    for name, value in values.items():
+        assert value.shape is not None
+        value.shape = ir.Shape([new[name].get(axis, dim) for axis, dim in enumerate(value.shape)])
+
+
+def _open(work: Work, found: list[Request]) -> None:
+    """Makes fixed dimensions symbolic."""
+    found = _without_functions(work, found)
+    work.infer()
+    _forget_unreadable(work)
+    static = {
+        value: tuple(dim if isinstance(dim, int) else None for dim in value.shape)
+        for graph in walk.graphs(work.model)
+        for value in (*graph.inputs, *graph.initializers.values(), *(one for node in graph for one in node.outputs))
+        if value.shape is not None
+    }
+    opened: dict[ir.Value, dict[int, str]] = {}
+    for one in found:
+        opened.setdefault(one.value, {})[one.axis] = str(one.new)
+    work.reshape(*opened)
+    work.resize()
+    opening = Opening(work, opened, static)
+    opening.run()
+    work.notes.extend(opening.notes)
+    sizes = {str(one.new): int(one.was) for one in found if one.was is not None}
+    for symbol, size in sizes.items():
+        places = {value: axis for value, axes in opened.items() for axis, name in axes.items() if name == symbol}
+        rows = Rows(work, symbol, size, {value.name or "": axis for value, axis in places.items()}, {}, [], sizes)
+        for value in work.model.graph.outputs:
+            dims = opening.dims(value)
+            axis = factors.led_by(dims, symbol) if dims is not None else None
+            if axis is not None:
+                rows.outputs[value.name or ""] = axis
+            elif opening.is_reached(value):
+                rows.others.append(value.name or "")
+        work.also.append(rows.compared)
+
+
+def _forget_unreadable(work: Work) -> None:
+    """Removes inferred sizes that contain functions, such as `Broadcast(a, b)`. The shape engine writes such sizes but
+    cannot read them all."""
+    for graph in walk.graphs(work.model):
+        for value in (value for node in graph for value in node.outputs if value.shape is not None):
+            for axis, dim in enumerate(value.shape or ()):
+                text = dim.value if isinstance(dim, ir.SymbolicDim) else None
+                if text is not None and _CALL.search(text):
+                    dims = list(value.shape or ())
+                    dims[axis] = ir.SymbolicDim(None)
+                    value.shape = ir.Shape(dims)
+
+
+def _without_functions(work: Work, found: list[Request]) -> list[Request]:
+    """Inlines local functions, because a constant in a function may serve several calls."""
+    if not work.model.functions:
+        return found
+    names = [value.name for value in work.model.graph.inputs]
+    places = [names.index(one.value.name) for one in found]
+    model, trouble = inlined(work.model)
+    if trouble:
+        raise problem(
+            "edit/not-inlined", "the functions cannot be inlined", why=trouble, fix="export without local functions"
+        )
+    work.become(model)
+    inputs = work.model.graph.inputs
+    return [Request(inputs[at], one.axis, one.new, one.was) for at, one in zip(places, found, strict=True)]
