@@ -7,8 +7,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxsmith.viewer.blocks import Block, folded
-from onnxsmith.viewer.box_partition import Part, divided
+from onnxsmith.viewer.tree import Block, Part, divided, folded
 
 
 @st.composite

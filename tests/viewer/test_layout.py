@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import onnxsmith
-from onnxsmith.viewer import room_edges
+from onnxsmith.viewer import room_contents
 from onnxsmith.viewer.layout import sugiyama
 from onnxsmith.viewer.layout.arrange import APART, arranged, in_rows
 from onnxsmith.viewer.layout.graph import Graph, Layout, components, from_end
@@ -139,17 +139,17 @@ def test_parts_are_packed_into_a_rectangle() -> None:
 
 def test_long_edges_become_stubs() -> None:
     edges = [(at, at + 1, at) for at in range(60)] + [(0, 50, 0), (10, 20, 10)]
-    assert room_edges.chosen_stubs(61, edges) == {(0, 50, 0)}
+    assert room_contents.chosen_stubs(61, edges) == {(0, 50, 0)}
 
 
 def test_values_with_many_readers_become_stubs() -> None:
     edges = [(0, at, 0) for at in range(1, 20)] + [(at, at + 1, at) for at in range(1, 19)]
-    assert room_edges.chosen_stubs(20, edges) == {(0, at, 0) for at in range(2, 20)}
+    assert room_contents.chosen_stubs(20, edges) == {(0, at, 0) for at in range(2, 20)}
 
 
 def test_bends_are_bounded() -> None:
     edges = [(at, at + 1, at) for at in range(2000)] + [(at, at + 20, at) for at in range(1900)]
-    cut = room_edges.chosen_stubs(2001, edges)
+    cut = room_contents.chosen_stubs(2001, edges)
     kept = [(one, other) for one, other, value in edges if (one, other, value) not in cut]
     assert sum(other - one - 1 for one, other in kept) <= 400 + 2 * 2001
 

@@ -13,10 +13,9 @@ from PIL import Image
 
 from onnxsmith.viewer.inspection.inspect import inspect
 from onnxsmith.viewer.picture.drawing import draw
-from onnxsmith.viewer.picture.picture_elements import Box, Picture, Text
+from onnxsmith.viewer.picture.picture_elements import Box, Picture, Text, cut, width
 from onnxsmith.viewer.picture.png import to_png
 from onnxsmith.viewer.picture.svg import to_svg
-from onnxsmith.viewer.picture.text_measurement import cut, width
 from onnxsmith.viewer.scene import Overlay, Room
 from onnxsmith.viewer.view import view
 from tests.viewer.models import HEAD, chain, scene_of

@@ -10,8 +10,8 @@ import pytest
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.shapes import sound_shapes
 from onnxsmith.graph.structure import walk
+from onnxsmith.viewer.numbering import value_type
 from onnxsmith.viewer.scene_assembly import with_shapes
-from onnxsmith.viewer.texts import value_type
 from tests.viewer.models import HEAD
 
 

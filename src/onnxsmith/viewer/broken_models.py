@@ -20,8 +20,8 @@ from onnxsmith.graph.reading.weights import readable
 from onnxsmith.graph.structure import captures, walk
 from onnxsmith.graph.structure.walk import node_label
 from onnxsmith.viewer import scene
-from onnxsmith.viewer.cycles import in_order
 from onnxsmith.viewer.model_scene import Viewed
+from onnxsmith.viewer.numbering import in_order
 
 _WEIGHTS = {"model/external-missing", "model/external-damaged"}
 _SHOWN = _WEIGHTS | {

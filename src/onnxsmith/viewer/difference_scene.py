@@ -14,8 +14,8 @@ from onnxsmith.comparison.graphs.quantizer_pairing import dequantised, is_quanti
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.walk import node_label
 from onnxsmith.viewer.model_scene import Viewed
+from onnxsmith.viewer.numbering import value_type
 from onnxsmith.viewer.scene import Difference
-from onnxsmith.viewer.texts import value_type
 
 _EQUAL_KINDS = ("form", "rounding")
 """Lists the kinds of changes that do not count as a different weight: another storage form, or another rounding."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Generic, TypeVar
 
 import onnx_ir as ir
 
+from onnxsmith.graph.reading import exact_text
 from onnxsmith.graph.reading.exact_text import attribute_text
 from onnxsmith.graph.reading.scopes import Scope, scopes
 from onnxsmith.graph.reading.weights import constant, is_constant
 from onnxsmith.graph.structure import captures, provenance, schema, walk
 from onnxsmith.graph.structure.walk import node_label
-from onnxsmith.viewer import scene, texts
-from onnxsmith.viewer.cycles import OPENED
+from onnxsmith.viewer import scene
 from onnxsmith.viewer.scene import COMPUTED, CONSTANT, GRAPH_INPUT, GRAPH_OUTPUT
 
 _T = TypeVar("_T")
@@ -131,14 +132,14 @@ class Numbering:
         number, columns = len(self.values), self.model.values
         self.values[value] = number
         columns.name.append(value.name or "")
-        columns.type.append(self._types.of(texts.value_type(value) if kind_text is None else kind_text))
+        columns.type.append(self._types.of(value_type(value) if kind_text is None else kind_text))
         columns.producer.append(producer)
         columns.kind.append(kind)
         return number
 
     def _constant(self, value: ir.Value, tensor: ir.TensorProtocol | None) -> None:
         if value not in self.values:
-            text = texts.tensor_type(tensor) if tensor is not None else None
+            text = tensor_type(tensor) if tensor is not None else None
             self.stored.append((self._value(value, CONSTANT, -1, text), tensor))
 
     def _module(self, node: ir.Node) -> int:
@@ -252,3 +253,87 @@ def operator_doc(op_type: str, domain: str) -> str:
     """Returns the address of the operator's page in ONNX's documentation; "" for operators of other domains."""
     page = _PAGES.get(domain)
     return f"https://onnx.ai/onnx/operators/{page}{op_type}.html" if page and op_type.isidentifier() else ""
+
+
+OPENED = "onnxsmith.opened"
+"""Is the key of a value's `meta` for a text about the cycle that was opened at this value."""
+Early = tuple[ir.Node, ir.Node]
+"""Holds a node, and the later node whose result it reads."""
+
+
+def in_order(graph: ir.Graph) -> tuple[list[Early], list[list[ir.Node]]]:
+    """Sorts a graph in place and opens its cycles: the first node of a cycle, in the order of the file, reads a new
+    value without a producer. Returns the nodes that stood too early, and the cycles."""
+    nodes = list(graph)
+    place = {node: at for at, node in enumerate(nodes)}
+    needs = [_makers(node, place) for node in nodes]
+    early = [(nodes[at], nodes[max(own)]) for at, own in enumerate(needs) if own and max(own) >= at]
+    if not early:
+        return [], []
+    readers: dict[int, list[int]] = {}
+    for at, own in enumerate(needs):
+        for one in own:
+            readers.setdefault(one, []).append(at)
+    left, order, cycles = set(place.values()), [], []
+    ready = [at for at, own in enumerate(needs) if not own]
+    while left:
+        if not ready:
+            cycle = _cycle(needs, left)
+            cycles.append([nodes[at] for at in cycle])
+            first, maker = cycle[0], cycle[-1]
+            _open(nodes[first], nodes[maker])
+            needs[first].discard(maker)
+            readers[maker].remove(first)
+            if not needs[first] & left:
+                heapq.heappush(ready, first)
+            continue
+        done = heapq.heappop(ready)
+        left.discard(done)
+        order.append(done)
+        for reader in readers.get(done, ()):
+            if reader in left and not needs[reader] & left:
+                heapq.heappush(ready, reader)
+    graph.remove(nodes)
+    graph.extend(nodes[at] for at in order)
+    inside = {node for cycle in cycles for node in cycle}
+    return [(node, maker) for node, maker in early if node not in inside], cycles
+
+
+def _makers(node: ir.Node, place: Mapping[ir.Node, int]) -> set[int]:
+    """Returns the positions of the nodes in the same graph that a node reads from."""
+    makers = (value.producer() for value in captures.reads(node))
+    return {place[maker] for maker in makers if maker is not None and maker in place}
+
+
+def _cycle(needs: Sequence[set[int]], left: set[int]) -> list[int]:
+    """Returns a cycle among the nodes `left`, in the direction of the values. The cycle starts with the node that is
+    first in the file."""
+    at = min(left)
+    seen: dict[int, int] = {}
+    while at not in seen:
+        seen[at] = len(seen)
+        at = min(needs[at] & left)
+    found = list(seen)[seen[at] :][::-1]
+    start = found.index(min(found))
+    return [*found[start:], *found[:start]]
+
+
+def _open(reader: ir.Node, maker: ir.Node) -> None:
+    opened = {value: ir.Value(name=value.name) for value in maker.outputs}
+    for value in opened.values():
+        value.meta[OPENED] = f"{node_label(maker)} makes it below"
+    captures.read_instead([reader], opened)
+
+
+_PAGE = exact_text.Style({ir.DataType.FLOAT: "float32", ir.DataType.DOUBLE: "float64"}, ", ")
+"""Names dtypes as numpy does."""
+
+
+def value_type(value: ir.Value) -> str:
+    """Returns the type of a value; "" if the type is unknown."""
+    return exact_text.value_type(value, _PAGE)
+
+
+def tensor_type(tensor: ir.TensorProtocol) -> str:
+    """Returns the dtype and shape of a tensor."""
+    return exact_text.tensor_type(tensor, _PAGE)

@@ -7,7 +7,7 @@ import pytest
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.viewer.inspection import cause_matching
-from onnxsmith.viewer.inspection.messages import Example, Message, known
+from onnxsmith.viewer.inspection.cause_matching import Example, Message, known
 
 EXAMPLES = [(message, example) for message in known().values() for example in message.examples]
 GENERIC = (

@@ -24,7 +24,7 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli import application
 from onnxsmith.cli.commands.explain import Explain
 from onnxsmith.viewer.inspection import cause_matching
-from onnxsmith.viewer.inspection.messages import Example, Message, filled, known
+from onnxsmith.viewer.inspection.cause_matching import Example, Message, filled, known
 
 MODEL = """
 <ir_version: 10, opset_import: ["": 20]>

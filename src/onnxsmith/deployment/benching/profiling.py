@@ -19,7 +19,7 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.walk import node_label, op_name
 from onnxsmith.graph.surgery.inlining import inlined
 from onnxsmith.runtimes._isolated import Turn
-from onnxsmith.viewer.inspection.costs.cost_groups import Path, grouping
+from onnxsmith.viewer.inspection.costs.cost_totals import Path, grouping
 
 _SKIPPED = 3
 """Counts the first runs that are left out: the first run allocates memory. A choice."""

@@ -21,7 +21,7 @@ from onnxsmith.graph.files.load import Source
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.optimizer.rules.base import Rule
 from onnxsmith.viewer.inspection import cause_matching
-from onnxsmith.viewer.inspection.messages import filled, known, page
+from onnxsmith.viewer.inspection.cause_matching import filled, known, page
 
 EVERYTHING = "all"
 _SUGGESTED = 5
@@ -101,7 +101,7 @@ def _command(template: str, names: dict[str, str], model: Source | None) -> str:
 
 
 def _with_node(report: Report, model: Source, names: dict[str, str]) -> Report:
-    from onnxsmith.viewer.inspection.node_location import located
+    from onnxsmith.viewer.inspection.lookup import located
 
     parts, notes, problems = located(model, names)
     return replace(

@@ -27,7 +27,7 @@ from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.signature import Port as SignaturePort
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.structure.walk import op_name
-from onnxsmith.viewer.inspection.costs.zero_mac_operators import without_products
+from onnxsmith.viewer.inspection.costs.cost_totals import without_products
 from onnxsmith.viewer.inspection.mac_rules.base import Products, rule_of
 
 _ONNX_DOMAINS = {"", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "ai.onnx.preview.training"}

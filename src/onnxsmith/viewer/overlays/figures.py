@@ -14,7 +14,7 @@ from onnxsmith.base.report.parts.measurements import Profile as ProfilePart
 from onnxsmith.base.report.parts.model_summary import CostRow
 from onnxsmith.base.report.parts.model_summary import Costs as CostsPart
 from onnxsmith.base.words import first_few, several
-from onnxsmith.viewer.inspection.costs.by_node import NodeCost, by_node
+from onnxsmith.viewer.inspection.costs.cost_report import NodeCost, by_node
 from onnxsmith.viewer.overlays.base import Layer, Names, Overlaying
 from onnxsmith.viewer.scene import figure
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from onnxsmith.base.words import several
-from onnxsmith.viewer.picture.picture_elements import Box, Line, Picture, Point, Text
-from onnxsmith.viewer.picture.text_measurement import cut, width
+from onnxsmith.viewer.picture.picture_elements import Box, Line, Picture, Point, Text, cut, width
 from onnxsmith.viewer.scene import CONSTANT, INPUT, NODE, OUTPUT, ROOM, STUB, Figure, Model, Overlay, Room
 
 _BOX, _GAP, _MARGIN = 44.0, 40.0, 20.0

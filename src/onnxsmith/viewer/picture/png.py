@@ -7,9 +7,8 @@ import math
 
 from PIL import Image, ImageDraw
 
-from onnxsmith.viewer.picture.picture_elements import Box, Line, Picture, Point, Text
+from onnxsmith.viewer.picture.picture_elements import Box, Line, Picture, Point, Text, font
 from onnxsmith.viewer.picture.svg import STEEP
-from onnxsmith.viewer.picture.text_measurement import font
 
 _SCALE = 2.0
 """Counts the pixels of the file along each pixel of the picture. A choice: print needs about 200 dots an inch."""

@@ -1,12 +1,120 @@
-"""Holds the sizes at which symbolic costs become numbers: given sizes, and example sizes for all other symbols."""
+"""Holds the sizes at which symbolic costs become numbers, adds products of sizes, and counts the runs of loops."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Set
 
-from onnxsmith.graph.shapes import dims
-from onnxsmith.viewer.inspection.costs.trip_counts import UNKNOWN
-from onnxsmith.viewer.inspection.mac_rules.base import Dim
+import onnx_ir as ir
+
+from onnxsmith.base.report.parts.model_summary import Amount, MacTerm
+from onnxsmith.graph.shapes import dims, known_integers, symbols
+from onnxsmith.graph.structure.walk import node_label
+from onnxsmith.viewer.inspection.mac_rules.base import Dim, dims_in, operand
+
+_MOST_TERMS = 16
+_LONGEST = 400
+"""Limits the terms, and the characters, of a formula in a report. A choice: of a longer formula only the number is
+read."""
+_CANONICAL = 200
+"""Limits the characters of a dimension that is brought into canonical form. A choice that bounds the cost."""
+
+Monomial = tuple[str, ...]
+"""Lists symbolic factors, sorted; () is 1."""
+
+
+class Sum:
+    """Holds a sum of products with whole coefficients: the coefficient of each product of symbolic dimensions."""
+
+    def __init__(self) -> None:
+        self.terms: dict[Monomial, int] = {}
+
+    def add(self, product: Iterable[Dim]) -> None:
+        """Adds a product of sizes."""
+        monomial, count = split(product)
+        self.terms[monomial] = self.terms.get(monomial, 0) + count
+
+    def merge(self, other: Sum) -> None:
+        """Adds another sum."""
+        for monomial, count in other.terms.items():
+            self.terms[monomial] = self.terms.get(monomial, 0) + count
+
+    def at(self, sizes: Sizes) -> int:
+        """Returns the sum at these sizes."""
+        return sum(count * sizes.product(monomial) for monomial, count in self.terms.items())
+
+    def amount(self, sizes: Sizes, per: int = 1) -> Amount:
+        """Returns the sum divided by `per`, rounded up, for a report. The formula is included only if it is short."""
+        ordered = sorted(
+            ((monomial, count) for monomial, count in self.terms.items() if count),
+            key=lambda item: (len(item[0]), -item[1], item[0]),
+        )
+        long = len(ordered) > _MOST_TERMS or sum(len(dim) for item in ordered for dim in item[0]) > _LONGEST
+        terms = None if long else tuple(MacTerm(-(-count // per), monomial) for monomial, count in ordered)
+        return Amount(-(-self.at(sizes) // per), terms)
+
+
+def split(product: Iterable[Dim]) -> tuple[Monomial, int]:
+    """Splits a product into its sorted symbolic factors and its number."""
+    number, factors = 1, []
+    for dim in product:
+        plain = _canonical(dim) if isinstance(dim, str) else dim
+        if isinstance(plain, int):
+            number *= plain
+        else:
+            factors.append(plain)
+    return (tuple(sorted(factors)) if number else ()), number
+
+
+def _canonical(dim: str) -> Dim:
+    return symbols.canonical(dim) if len(dim) <= _CANONICAL else dim
+
+
+UNKNOWN = "trips_"
+"""Is the prefix of the symbol for an unknown number of runs."""
+_ENDLESS = 1 << 31
+"""Names the trip count from which a loop runs "until the condition is false". A choice: exporters write the largest
+int64."""
+
+
+def trips(node: ir.Node, body: ir.Graph) -> tuple[Dim, str]:
+    """Returns the number of runs of a body, which may be symbolic, and the assumption that the number needs; "" if the
+    number is certain.
+
+    An unknown number is the symbol `trips_NODE`, which is 1 unless a user gives it a size.
+    """
+    label = node_label(node)
+    found = _scanned(node, body) if node.op_type == "Scan" else _counted(node) if node.op_type == "Loop" else None
+    if found is None:
+        symbol = f"{UNKNOWN}{re.sub(r'[^A-Za-z0-9_]+', '_', label).strip('_')}"
+        return (
+            symbol,
+            f"{node.op_type} {label}: the number of runs is unknown, so it is the symbol {symbol}, 1 by default",
+        )
+    if node.op_type == "Loop" and not known_integers.runs_to_its_limit(node, body):
+        return found, f"Loop {label}: counted for {found} runs; its condition may end it earlier"
+    return found, ""
+
+
+def _scanned(node: ir.Node, body: ir.Graph) -> Dim | None:
+    """Returns the length of the axis that a Scan walks along."""
+    count = node.attributes.get_int("num_scan_inputs", 0)
+    first = len(node.inputs) - count
+    axes = node.attributes.get_ints("scan_input_axes", [0] * count)
+    for place in range(max(count, 0)):
+        shape = dims_in(node, first + place)
+        if shape and place < len(axes) and -len(shape) <= axes[place] < len(shape):
+            return shape[axes[place]]
+    return None
+
+
+def _counted(node: ir.Node) -> Dim | None:
+    """Returns the trip count of a Loop."""
+    found = known_integers.elements(operand(node, 0)) or [None]
+    if isinstance(found[0], int):
+        return max(found[0], 0) if found[0] < _ENDLESS else None
+    return symbols.largest([found[0], 0]) if found[0] is not None else None
+
 
 _BATCH, _OTHER = 1, 64
 """Sets the example sizes: 1 for batches and unknown numbers of runs, 64 for other dimensions. A choice: one sample, one

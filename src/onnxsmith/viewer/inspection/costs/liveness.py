@@ -10,9 +10,8 @@ import onnx_ir as ir
 from onnxsmith.base.report.parts.model_summary import Peak
 from onnxsmith.graph.reading.weights import is_constant
 from onnxsmith.graph.structure import walk
-from onnxsmith.viewer.inspection.costs.cost_sizes import Sizes
+from onnxsmith.viewer.inspection.costs.cost_sizes import Monomial, Sizes, Sum, split
 from onnxsmith.viewer.inspection.costs.cost_totals import bits_of
-from onnxsmith.viewer.inspection.costs.sums import Monomial, Sum, split
 
 
 @dataclass
