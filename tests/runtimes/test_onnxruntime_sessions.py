@@ -8,7 +8,7 @@ from typing import Any
 import onnxruntime
 import pytest
 
-from onnxsmith.runtimes import _onnxruntime_sessions as sessions
+from onnxsmith.runtimes import _onnxruntime_host as sessions
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from torch import nn
 
 import onnxsmith
 from onnxsmith.base.report.parts.verification import Verification
-from onnxsmith.runtimes._patience import TooLongError, within
+from onnxsmith.runtimes.torch_eager import TooLongError, within
 
 
 def endless() -> None:

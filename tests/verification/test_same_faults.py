@@ -23,7 +23,7 @@ from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.settings import Save, Verify
-from onnxsmith.deployment.bundles.forms.python import Python
+from onnxsmith.deployment.bundles.forms.python_runners import Python
 from onnxsmith.deployment.checking import fix_application
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.fix_search import Fixed

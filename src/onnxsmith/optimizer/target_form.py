@@ -49,7 +49,7 @@ class ForTarget:
             is no profile.
         """
         from onnxsmith.targets.profiles import profile_reader
-        from onnxsmith.targets.profiles.profile_lookup import FILE, by_name
+        from onnxsmith.targets.profiles.profile_reader import FILE, by_name
         from onnxsmith.targets.profiles.releases import AT
 
         known = rooms.members("onnxsmith.runtimes", Runtime)

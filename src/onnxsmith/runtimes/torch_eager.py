@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import ctypes
 import functools
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
@@ -20,7 +23,6 @@ from onnxsmith.base.seams.base import alone
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes import _feeds
 from onnxsmith.runtimes import _timing as timing
-from onnxsmith.runtimes._patience import TooLongError, within
 from onnxsmith.runtimes.base import Array, Feeds, Options, Outputs, Program, Runtime, Session, Source, Value
 
 if TYPE_CHECKING:
@@ -360,3 +362,63 @@ _TORCH = {
 }
 """Maps the names of dtypes in ml_dtypes to torch's names, for dtypes that numpy lacks."""
 _RAW = {name: np.int16 if name == "bfloat16" else np.uint8 for name in _TORCH}
+
+
+class TooLongError(BaseException):
+    """Says that the time is over. This is not an Exception, so that the interrupted code does not catch it among its
+    own errors."""
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raises TooLongError in this thread if the block takes longer than `seconds`; 0 for no limit."""
+    if not seconds:
+        yield
+        return
+    stop = _Stop(threading.get_ident())
+    timer = threading.Timer(seconds, stop.now)
+    timer.daemon = True
+    timer.start()
+    arrived = False
+    try:
+        yield
+    except TooLongError:
+        arrived = True
+        raise
+    finally:
+        timer.cancel()
+        if stop.end() and not arrived:
+            _await()
+
+
+class _Stop:
+    def __init__(self, thread: int) -> None:
+        self._thread = thread
+        self._lock = threading.Lock()
+        self._over = self._sent = False
+
+    def now(self) -> None:
+        with self._lock:
+            if not self._over:
+                self._sent = True
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(TooLongError))
+
+    def end(self) -> bool:
+        """Stops sending the exception, and returns whether it was sent."""
+        with self._lock:
+            self._over = True
+            return self._sent
+
+
+def _await() -> None:
+    """Waits for an exception that was sent at the last moment, so that the exception does not arrive later. The
+    exception cannot be recalled: clearing it leaves the interpreter's flag set, and CPython 3.11 then never ends under
+    a profile function."""
+    with contextlib.suppress(TooLongError):
+        for _ in range(_STEPS):
+            time.sleep(0.001)
+
+
+_STEPS = 1000
+"""Limits the milliseconds to wait for the exception. A choice: the interrupted code catches the exception within a
+second."""

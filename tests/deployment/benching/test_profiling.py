@@ -13,7 +13,7 @@ from onnxsmith.deployment.benching.profiling import Numbered
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
-from onnxsmith.runtimes._onnxruntime_profile import kernels
+from onnxsmith.runtimes._onnxruntime_host import kernels
 from tests.conftest import Refused
 from tests.deployment.benching.models import HEAD, saved
 

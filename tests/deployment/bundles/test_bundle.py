@@ -16,7 +16,7 @@ from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.target_checks import Bundle, BundleCheck
 from onnxsmith.deployment.bundles import clients, identifiers
-from onnxsmith.deployment.bundles.forms.python import Python
+from onnxsmith.deployment.bundles.forms.python_runners import Python
 from tests.deployment.bundles.models import HOSTILE, checks, identity, linear, manifest, written
 
 

@@ -18,7 +18,7 @@ from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.target_checks import Stage, TargetCheck, TargetChecks
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.deployment.checking.checked_model import Subject
-from onnxsmith.deployment.checking.prefixes import without
+from onnxsmith.deployment.checking.refused_nodes import without
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure import walk
 from onnxsmith.runtimes.base import Feeds
@@ -83,15 +83,15 @@ def test_static_shapes_are_tried_second(tmp_path: Path, only: Any) -> None:
 def test_other_numbers_are_found(tmp_path: Path, only: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A target whose runtime computes something else does not pass."""
     path = write(tmp_path, HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Relu(a) }")
-    from onnxsmith.deployment.checking import agreement
+    from onnxsmith.deployment.checking import target_query
 
     wrong = write(tmp_path, HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Elu(a) }", "wrong.onnx")
-    right = agreement.compare
+    right = target_query.compare
 
     def compare(reference: str, candidate: str, **settings: Any) -> Any:
         return right(reference, candidate.replace(str(path), str(wrong)), **settings)
 
-    monkeypatch.setattr(agreement, "compare", compare)
+    monkeypatch.setattr(target_query, "compare", compare)
     only(Fake(lambda _m, feeds: Answer(Stage.RAN if feeds else Stage.BUILT), runtime="onnxruntime"))
     report, (one,) = checked(path, "fake")
     assert one.stage is Stage.RAN

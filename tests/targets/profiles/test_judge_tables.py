@@ -14,7 +14,7 @@ from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.targets.judges.base import Target
 from onnxsmith.targets.profiles.condition_result import Outlook
 from onnxsmith.targets.profiles.node_acceptance import foresee, worst
-from onnxsmith.targets.profiles.profile_lookup import by_name
+from onnxsmith.targets.profiles.profile_reader import by_name
 
 TOOLS = Path(__file__).parents[3] / "tools"
 SAMPLE = 60

@@ -25,8 +25,7 @@ from onnxsmith.deployment.benching.machine_load import Watch
 from onnxsmith.deployment.benching.measurement_statistics import FLOOR
 from onnxsmith.deployment.benching.profiling import profiled
 from onnxsmith.deployment.benching.rounds import measure
-from onnxsmith.deployment.benching.subject_agreement import Check, checked
-from onnxsmith.deployment.benching.subject_preparation import Chosen, Ready, chosen, ready
+from onnxsmith.deployment.benching.subject_preparation import Check, Chosen, Ready, checked, chosen, ready
 from onnxsmith.deployment.benching.subjects import Failed
 from onnxsmith.deployment.benching.summary import Bench, report
 from onnxsmith.deployment.benching.sweep import batch_dimension, swept

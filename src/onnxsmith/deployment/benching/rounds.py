@@ -1,6 +1,7 @@
 """Measures subjects in turns. A round opens every subject in a new process, warms it up, and runs blocks. In a block,
 each subject has two turns: in one order, then in the reverse order, so that a steady drift of the machine cancels
-out."""
+out.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ from typing import Any
 
 from onnxsmith.base.clock import advance
 from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.system import usage
 from onnxsmith.deployment.benching.measurement_statistics import LEAST_ROUNDS, low, of_rounds, steady
-from onnxsmith.deployment.benching.subject_loading import Opened, opened
 from onnxsmith.deployment.benching.subject_preparation import Ready
 from onnxsmith.deployment.benching.subjects import Failed
 from onnxsmith.runtimes import _idle
 from onnxsmith.runtimes._timing import Timer
+from onnxsmith.runtimes.base import Preparer, Session
 
 NARROW = 0.015
 """Names the half width of an interval at which measuring stops. A choice: a second measurement then lies within 3%."""
@@ -240,3 +242,56 @@ class _Round:
             timer.samples(1_000_000, 1, seconds * _SETTLE)
         runs += [one / 1e9 / track.inner for one in timer.samples(1_000_000, track.inner, seconds)]
         self.spent += time.perf_counter() - begun
+
+
+@dataclass(eq=False)
+class Opened:
+    """Holds a prepared session. `load` is in seconds; `imported` and `loaded` are the process's memory in bytes, before
+    and after loading. Both memory figures are None for a runtime without a process of its own."""
+
+    ready: Ready
+    session: Session
+    preparer: Preparer
+    process: int | None
+    load: float
+    imported: int | None
+    loaded: int | None
+    timer: Timer | None = None
+
+    def hold(self, values: Mapping[str, Any]) -> Timer:
+        """Returns the timer for these inputs, given under the lead's names."""
+        self.timer = self.session.timer(self.ready.own(values))
+        return self.timer
+
+    def peak(self) -> int | None:
+        """Returns the largest memory of the process so far, in bytes above its memory with only the library
+        imported."""
+        most = usage.HERE.peak(self.process) if self.process is not None else None
+        return None if most is None or self.imported is None else max(most - self.imported, 0)
+
+    def close(self) -> None:
+        """Ends the session and the process."""
+        self.session.close()
+        self.preparer.close()
+
+
+def opened(ready: Ready) -> Opened:
+    """Prepares the subject in a process that has imported only its library.
+
+    Raises:
+        OnnxsmithError: the errors of the runtime.
+    """
+    preparer = ready.subject.preparer(ready.side)
+    try:
+        process = preparer.start()
+        imported = usage.HERE.resident(process) if process is not None else None
+        begin = time.perf_counter()
+        session = preparer.prepare(ready.side.source, ready.subject.options, interface=ready.side.interface)
+        around = time.perf_counter() - begin
+        load = float(getattr(session, "head", {}).get("seconds", around))
+        loaded = usage.HERE.resident(process) if process is not None else None
+        above = None if loaded is None or imported is None else max(loaded - imported, 0)
+        return Opened(ready, session, preparer, process, load, imported, above)
+    except BaseException:
+        preparer.close()
+        raise

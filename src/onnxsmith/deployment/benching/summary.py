@@ -23,8 +23,7 @@ from onnxsmith.base.words import first_few
 from onnxsmith.deployment.benching.machine_load import Busy
 from onnxsmith.deployment.benching.measurement_statistics import BUSY_FLOOR, FLOOR, LEAST_ROUNDS, of_rounds, percentiles
 from onnxsmith.deployment.benching.rounds import Measured, Track
-from onnxsmith.deployment.benching.subject_agreement import Check
-from onnxsmith.deployment.benching.subject_preparation import Chosen
+from onnxsmith.deployment.benching.subject_preparation import Check, Chosen
 from onnxsmith.deployment.benching.subjects import Failed
 from onnxsmith.verification.run import typed
 

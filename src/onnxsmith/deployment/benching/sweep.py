@@ -12,7 +12,7 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.measurements import Point
 from onnxsmith.comparison.outputs.sides import SideSource
 from onnxsmith.deployment.benching.measurement_statistics import low
-from onnxsmith.deployment.benching.subject_loading import opened
+from onnxsmith.deployment.benching.rounds import opened
 from onnxsmith.deployment.benching.subject_preparation import Chosen, Ready
 from onnxsmith.deployment.benching.subjects import Failed
 from onnxsmith.graph.structure.signature import Port

@@ -10,7 +10,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.targets.judges.base import Target
 from onnxsmith.targets.profiles import profile_reader
 from onnxsmith.targets.profiles.profile_format import Profile
-from onnxsmith.targets.profiles.profile_lookup import FILE, by_name
+from onnxsmith.targets.profiles.profile_reader import FILE, by_name
 
 ALL = "all"
 

@@ -1,4 +1,4 @@
-"""Reads profiles: the built-in tables, and files of users."""
+"""Reads profiles by name: the built-in tables, releases of runtimes, and files of users."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from onnxsmith.base.problem import problem
-from onnxsmith.targets.profiles import mistakes, profile_names
+from onnxsmith.targets.profiles import mistakes
 from onnxsmith.targets.profiles.profile_format import Profile
+from onnxsmith.targets.profiles.releases import AT, release
 from onnxsmith.targets.profiles.rules.base import GraphRule, kinds
 
 
@@ -31,7 +32,7 @@ def named(name: str) -> Profile:
         OnnxsmithError: `profile/unknown` if there is none of this name.
     """
     if name not in built_in():
-        near = profile_names.near(name, built_in())
+        near = mistakes.near_names(name, built_in())
         raise problem(
             "profile/unknown",
             f"there is no built-in profile {name!r}",
@@ -86,7 +87,7 @@ def parsed(text: str, where: str, id_: str = "") -> Profile:
         profile = Profile.model_validate({**content, "id": id_, "rules": made})
     except ValidationError as error:
         raise mistakes.translated(error.errors()[0], content, where) from error
-    profile_names.check(profile, where)
+    mistakes.check_names(profile, where)
     return profile
 
 
@@ -97,7 +98,7 @@ def _extended(content: dict[str, Any], where: str) -> dict[str, Any]:
     own = content.get("operators", [])
     lists = (own, content.get("rules", []), content.get("refused", []))
     if not isinstance(base, str) or base not in built_in():
-        near = profile_names.near(str(base), built_in()) or built_in()[0]
+        near = mistakes.near_names(str(base), built_in()) or built_in()[0]
         names = ", ".join(built_in())
         raise problem(
             "profile/unknown-name",
@@ -133,7 +134,7 @@ def _folder() -> Any:
 def _rule(table: Mapping[str, Any], where: str) -> GraphRule:
     name = table.get("use")
     if not isinstance(name, str) or name not in kinds():
-        near = profile_names.near(name, kinds()) if isinstance(name, str) else None
+        near = mistakes.near_names(name, kinds()) if isinstance(name, str) else None
         raise problem(
             "profile/unknown-name",
             f"there is no rule {name!r}" if "use" in table else "a rule has no key `use`",
@@ -152,3 +153,21 @@ def _rule(table: Mapping[str, Any], where: str) -> GraphRule:
         found = error.errors()[0]
         key = ".".join(map(str, found["loc"]))
         raise mistakes.invalid(f"{key} is not valid: {found['msg']}", f"{where}, {key}", f"correct {key}") from error
+
+
+FILE = "profile:"
+"""Is the prefix of the name of a user's own file."""
+
+
+def by_name(name: str) -> Profile | None:
+    """Returns the profile of a name such as `tensorrt-10`, `onnxruntime@1.17` or `profile:board.toml`; None if there is
+    no such profile.
+
+    Raises:
+        OnnxsmithError: `profile/…` for a file that is no profile, or an unknown version.
+    """
+    if name.startswith(FILE):
+        return read(Path(name.removeprefix(FILE)))
+    if AT in name:
+        return release(name)
+    return named(name) if name in built_in() else None

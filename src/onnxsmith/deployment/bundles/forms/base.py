@@ -92,7 +92,7 @@ class Form(ABC):
     @classmethod
     def id(cls) -> str:
         """Returns the form's name on the command line, which is the name of its module."""
-        return cls.__module__.rpartition(".")[2].replace("_", "-")
+        return rooms.own_name(cls, Form)
 
 
 def not_for_form(form: str, what: str, where: str, *, why: str = "", fix: str = "") -> OnnxsmithError:

@@ -12,7 +12,7 @@ from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles import clients, templates
 from onnxsmith.deployment.bundles.content import Content, NamedPort
 from onnxsmith.deployment.bundles.forms.base import NUMBERS, Form
-from onnxsmith.deployment.bundles.tasks import _texts
+from onnxsmith.deployment.bundles.tasks import text_tasks
 from onnxsmith.deployment.bundles.tasks.base import mismatch, task
 
 _PACKAGE = "onnxruntime-genai"
@@ -41,8 +41,8 @@ class Genai(Form):
                 fix=f"--task {_TASK} --tokenizer FOLDER; for other models: --for python",
             )
         super().refuse(content)
-        _texts.folder_of(content, "config.json", "tokenizer_config.json")
-        caches = [port for port in content.inputs if _texts.is_cache(port)]
+        text_tasks.folder_of(content, "config.json", "tokenizer_config.json")
+        caches = [port for port in content.inputs if text_tasks.is_cache(port)]
         if not caches or any(port.shape is None or len(port.shape) != 4 for port in caches):
             raise mismatch(
                 _TASK,
@@ -52,7 +52,7 @@ class Genai(Form):
             )
 
     def write(self, content: Content, folder: Path) -> None:
-        own = _texts.folder_of(content)
+        own = text_tasks.folder_of(content)
         for name in _COPIED:
             if (own / name).is_file():
                 shutil.copyfile(own / name, folder / name)
@@ -81,14 +81,14 @@ class Genai(Form):
 def config(content: Content, folder: Path) -> dict[str, Any]:
     """Returns the content of genai_config.json. Sizes come from the model's caches, everything else from the
     configuration of transformers."""
-    held = {**_texts.settings(folder), **_texts.settings(folder, "generation_config.json")}
-    keys = [port for port in content.inputs if _texts.is_cache(port) and port.name.endswith(".key")]
+    held = {**text_tasks.settings(folder), **text_tasks.settings(folder, "generation_config.json")}
+    keys = [port for port in content.inputs if text_tasks.is_cache(port) and port.name.endswith(".key")]
     shape = keys[0].shape or ()
     hidden = int(held.get("hidden_size", held.get("n_embd", 0)))
     context = int(held.get("max_position_embeddings", held.get("n_positions", _CONTEXT)))
     return {
         "model": {
-            "type": str(_texts.settings(folder).get("model_type", "decoder")),
+            "type": str(text_tasks.settings(folder).get("model_type", "decoder")),
             "bos_token_id": _first(held.get("bos_token_id")),
             "eos_token_id": held.get("eos_token_id", 0),
             "pad_token_id": _first(held.get("pad_token_id"), held.get("eos_token_id")),
@@ -124,7 +124,7 @@ def config(content: Content, folder: Path) -> dict[str, Any]:
 
 
 def _plain(content: Content) -> list[NamedPort]:
-    return [port for port in content.inputs if not _texts.is_cache(port) and not port.optional]
+    return [port for port in content.inputs if not text_tasks.is_cache(port) and not port.optional]
 
 
 def _first(*values: Any) -> int:

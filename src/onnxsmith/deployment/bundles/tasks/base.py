@@ -65,7 +65,7 @@ class Task(ABC):  # noqa: B024 — `tensors` overrides nothing
     @classmethod
     def id(cls) -> str:
         """Returns the task's name on the command line, which is the name of its module."""
-        return cls.__module__.rpartition(".")[2].replace("_", "-")
+        return rooms.own_name(cls, Task)
 
 
 def task(name: str) -> Task:

@@ -8,8 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.deployment.checking.fixes._node_replacement import Places, constant, rewritten, sizes
-from onnxsmith.deployment.checking.fixes.base import Fix
+from onnxsmith.deployment.checking.fixes.base import Fix, Places, constant, rewritten, sizes
 from onnxsmith.graph.surgery.node_insertion import Inserter
 from onnxsmith.runtimes import base as runtimes
 

@@ -8,8 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.words import several
-from onnxsmith.deployment.checking.fixes._node_replacement import Places, constant
-from onnxsmith.deployment.checking.fixes.base import Fix
+from onnxsmith.deployment.checking.fixes.base import Fix, Places, constant
 from onnxsmith.graph.surgery.node_insertion import release
 
 

@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.deployment.checking.fixes._node_replacement import Places, constant, rewritten, sizes
-from onnxsmith.deployment.checking.fixes.base import Fix
+from onnxsmith.deployment.checking.fixes.base import Fix, Places, constant, rewritten, sizes
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.fresh import Names

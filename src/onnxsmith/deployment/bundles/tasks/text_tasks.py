@@ -1,5 +1,4 @@
-"""Shares code between the tasks of texts: finds the tokenizer's folder and the inputs of the model, and records a
-text."""
+"""`--task text-classification`, `text-generation`: the tasks of texts."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.deployment.bundles import templates
 from onnxsmith.deployment.bundles.content import Content, NamedPort
 from onnxsmith.deployment.bundles.dimension_ranges import refuse_outside
-from onnxsmith.deployment.bundles.tasks.base import mismatch
+from onnxsmith.deployment.bundles.tasks.base import Task, mismatch
 from onnxsmith.deployment.bundles.tolerances import EQUAL
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Session
@@ -103,14 +102,14 @@ def copy_tokenizer(content: Content, folder: Path) -> None:
     shutil.copyfile(folder_of(content) / "tokenizer.json", folder / "tokenizer.json")
 
 
-def write(content: Content, folder: Path, template: str, **values: Any) -> None:
+def write_processing(content: Content, folder: Path, template: str, **values: Any) -> None:
     """Writes processing.py and the tokenizer, and records a text with them."""
     templates.write(folder / "processing.py", template, **content.values(), **values)
     copy_tokenizer(content, folder)
     (folder / "golden" / "text.json").write_bytes(_recorded(content, folder, folder))
 
 
-def record(content: Content, folder: Path, template: str, **values: Any) -> None:
+def record_processing(content: Content, folder: Path, template: str, **values: Any) -> None:
     """Records a text for a form whose client has processing of its own."""
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as other:
         templates.write(Path(other) / "processing.py", template, **content.values(), **values)
@@ -148,3 +147,93 @@ class _Runner:
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         refuse_outside(self._content.ranges, self._content.signature, inputs, "the recorded text")
         return dict(self._session.run(inputs))
+
+
+class TextClassification(Task):
+    """Takes a text and returns classes with their probabilities."""
+
+    packages = ("tokenizers",)
+    uses = ("tokenizer", "labels")
+
+    def refuse(self, content: Content) -> None:
+        self._values(content)
+
+    def write_python(self, content: Content, folder: Path) -> None:
+        write_processing(content, folder, "processing/text_classification.py", **self._values(content))
+
+    def record(self, content: Content, folder: Path) -> None:
+        record_processing(content, folder, "processing/text_classification.py", **self._values(content))
+
+    def _values(self, content: Content) -> dict[str, Any]:
+        name = self.id()
+        config = settings(folder_of(content))
+        output = content.outputs[0]
+        if output.dtype != "float" or (output.shape is not None and len(output.shape) != 2):
+            raise mismatch(name, "its first output is not float of 2 dimensions", f"{output.name}: {output.port}")
+        named = config.get("id2label") or {}
+        labels = content.parameters.labels or tuple(str(named[key]) for key in sorted(named, key=int))
+        classes = output.shape[-1] if output.shape else None
+        if labels and isinstance(classes, int) and classes != len(labels):
+            raise mismatch(name, f"it has {classes} classes, and there are {len(labels)} labels", output.name)
+        return {
+            "needed": needed(content, name),
+            "output": output,
+            "labels": labels,
+            "several": config.get("problem_type") == "multi_label_classification",
+        }
+
+
+_COUNT = 16
+"""Counts the tokens that are recorded. A choice."""
+
+
+class TextGeneration(Task):
+    """Takes a text and returns its continuation. Keys and values of earlier tokens are kept if the model takes them."""
+
+    packages = ("tokenizers",)
+    uses = ("tokenizer",)
+
+    def refuse(self, content: Content) -> None:
+        self._values(content)
+
+    def write_python(self, content: Content, folder: Path) -> None:
+        write_processing(content, folder, "processing/text_generation.py", **self._values(content))
+
+    def record(self, content: Content, folder: Path) -> None:
+        record_processing(content, folder, "processing/text_generation.py", **self._values(content))
+
+    def _values(self, content: Content) -> dict[str, Any]:
+        name = self.id()
+        folder = folder_of(content)
+        output = content.outputs[0]
+        if output.dtype not in ("float", "float16") or (output.shape is not None and len(output.shape) != 3):
+            raise mismatch(name, "its first output is not float of 3 dimensions", f"{output.name}: {output.port}")
+        taken = [port for port in content.inputs if is_cache(port)]
+        given = {port.name for port in content.outputs}
+        pairs = [(port.name.replace("past_key_values.", "present.", 1), port.name) for port in taken]
+        lacking = [present for present, _ in pairs if present not in given]
+        if lacking:
+            raise mismatch(name, f"it takes caches, and has no output {lacking[0]!r}", output.name)
+        return {
+            "needed": needed(content, name, caches=True),
+            "output": output,
+            "caches": pairs,
+            "empty": [(port.name, empty_shape(port.shape)) for port in taken],
+            "cache_dtype": taken[0].numpy if taken else "float32",
+            "ends": end_tokens(folder),
+            "count": _COUNT,
+        }
+
+
+def empty_shape(shape: tuple[int | str | None, ...] | None) -> tuple[int, ...]:
+    """Returns the shape of a cache without tokens: a batch of 1, and 0 for the length."""
+    return tuple(1 if axis == 0 else dim if isinstance(dim, int) else 0 for axis, dim in enumerate(shape or ()))
+
+
+def end_tokens(folder: Path) -> tuple[int, ...]:
+    """Returns the tokens that end a text, from generation_config.json, else from config.json."""
+    for name in ("generation_config.json", "config.json"):
+        found = settings(folder, name).get("eos_token_id")
+        if found is not None:
+            return tuple(found) if isinstance(found, list) else (int(found),)
+    return ()
