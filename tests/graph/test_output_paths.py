@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.savez("in.npz", x=WEIGHTS)
     Path("keep.txt").write_text("y\n")
     Path("report.html").write_text("<!DOCTYPE html>\n<html></html>")
-    Path("model.py").write_text("import torch\n")
+    Path("model.py").write_text("import torch\nfrom torch.nn import Identity as build\n")
     return tmp_path
 
 

@@ -51,7 +51,7 @@ NOTHING = Simplification(1, 1, 0, 0, (), (), 1)
 def of_simplify(fault: Fault) -> Verdict:
     wrong = fault.model(wrong=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(simplify, "_started", lambda *_: (lambda **_: (wrong, NOTHING), ()))
+        patch.setattr(simplify, "_started", lambda *_: (lambda **_: (wrong, NOTHING), (), ()))
         patch.setattr(faulty_rewrites, "without_culprits", lambda *_: None)
         result = onnxsmith.simplify(fault.model())
     assert (result.model is None) == (result.report.verdict is not Verdict.DONE)
