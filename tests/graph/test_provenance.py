@@ -156,3 +156,10 @@ def test_other_texts_are_read_as_python_reads_them(text: str) -> None:
     except (SyntaxError, ValueError):
         value = None
     assert provenance._strings(text) == ([str(item) for item in value] if isinstance(value, list) else [])
+
+
+def test_a_text_tells_nothing_about_one_run() -> None:
+    one = node()
+    one.metadata_props["pkg.torch.onnx.fx_node"] = "f = <function sym_min at 0x7f2a>, <eval_with_key>.12 at 0xg"
+    provenance.shorten(ir.Model(ir.Graph([], [], nodes=[one], name="g"), ir_version=8))
+    assert one.metadata_props["pkg.torch.onnx.fx_node"] == "f = <function sym_min>, <eval_with_key> at 0xg"

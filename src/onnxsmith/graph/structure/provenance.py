@@ -228,8 +228,14 @@ def user_line(trace: str) -> str:
     return f"{file}:{line}"
 
 
+_OF_ONE_RUN = re.compile(r" at 0x[0-9a-f]+\b|(?<=<eval_with_key>)\.\d+")
+"""Finds what differs from one run of torch to the next: where a function lies in memory, and how many pieces of code were
+generated before."""
+
+
 def shorten(model: ir.Model) -> None:
-    """Removes the current folder and the packages' folder from the paths in stack traces.
+    """Removes the current folder and the packages' folder from the paths in stack traces, and addresses in memory and
+    torch's counters of generated code from all texts of the nodes.
 
     So the file tells nothing about the machine, and is identical on every machine with the same sources.
     """
@@ -237,9 +243,10 @@ def shorten(model: ir.Model) -> None:
     folders = sorted({str(Path.cwd()), *packages}, key=len, reverse=True)
     pattern = re.compile("|".join(f'(?<=File "){re.escape(folder)}{re.escape(os.sep)}' for folder in folders))
     for node in walk.all_nodes(model):
-        trace = node.metadata_props.get(_TRACE)
-        if trace:
-            node.metadata_props[_TRACE] = pattern.sub("", trace)
+        for key, text in list(node.metadata_props.items()):
+            same = _OF_ONE_RUN.sub("", pattern.sub("", text) if key == _TRACE else text)
+            if same != text:
+                node.metadata_props[key] = same
 
 
 def abridge(model: ir.Model) -> int:
