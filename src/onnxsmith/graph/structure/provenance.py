@@ -229,8 +229,8 @@ def user_line(trace: str) -> str:
 
 
 _OF_ONE_RUN = re.compile(r" at 0x[0-9a-f]+\b|(?<=<eval_with_key>)\.\d+")
-"""Finds what differs from one run of torch to the next: where a function lies in memory, and how many pieces of code were
-generated before."""
+"""Finds what differs from one run of torch to the next: the address of a function in memory, and the count of pieces of
+code that were generated before."""
 
 
 def shorten(model: ir.Model) -> None:
