@@ -93,8 +93,8 @@ class Evaluator(Session):
 
 
 def read(path: Path, weights: Path | None) -> ir.Model:
-    """Reads a model from a file that onnxsmith wrote. `weights` is the folder of its external data, if this is another
-    folder."""
+    """Reads a model from a file that onnxsmith wrote. `weights` is the folder of its external data, if the data lies in
+    another folder than the model."""
     if weights is None:
         return load(path)
     return external.read(onnx.load(path, load_external_data=False), weights / path.name)

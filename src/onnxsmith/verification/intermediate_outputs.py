@@ -1,8 +1,7 @@
 """Adds intermediate tensors of two models as outputs, if both models compute them.
 
 A network may lose most of the results of its first layers. Then a fault in these layers is smaller than rounding at the
-outputs. The fault shows at a tensor closer to it, best at the result of the node that reads the faulty weight.
-"""
+outputs. A fault shows better at a tensor near the faulty weight, and best at the result of the node that reads it."""
 
 from __future__ import annotations
 

@@ -93,8 +93,8 @@ class OtherLevel(Rung):
     """Compares without the runtimes' optimisations, where kernels differ least.
 
     Applies to every doubt, also to a difference that only optimised kernels hide or show. It costs one more comparison
-    on the same inputs. The agreement of this comparison replaces the first result, because it plants faults too.
-    """
+    on the same inputs. If this comparison agrees, its result replaces the first one, because this comparison plants
+    faults too."""
 
     name = "the other optimisation level"
 

@@ -39,8 +39,8 @@ _TURN, _SHORT = 0.05, 0.002
 """Bounds a turn in seconds, unless a single run is longer. A choice: as short as most disturbances of a machine, but
 long enough for a median."""
 _SETTLE = 0.1
-"""Sets the share of a turn before its measured runs. In this time caches fill again, and the threads of the previous
-subject come to rest. A choice."""
+"""Sets how much of a subject's turn is spent on runs that are not measured. In this time caches fill again, and the
+threads of the previous subject come to rest. A choice."""
 _LONG = 0.05
 """Names the seconds of a run from which no runs are needed to settle: caches are full after a part of such a run. A
 choice."""

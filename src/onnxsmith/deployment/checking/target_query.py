@@ -65,7 +65,7 @@ def asked(name: str, target: Target, subject: Subject, *, search: bool = True) -
 
 
 def _taken(blank: TargetCheck, judge: Judge, target: Target, subject: Subject, answer: Answer) -> TargetCheck:
-    """Returns the check of a model that the target takes as it is, or after a change that `judge` makes."""
+    """Returns the check of a model. The target takes the model as it is, or after a change that `judge` makes."""
     own = judge.unchanged(subject.file, subject.feeds)
     # Nothing was changed, or the change does not help: the file and the changed form both need given sizes.
     if own is None or (own.refusal is None and answer.symbols is not None and own.symbols is not None):

@@ -14,7 +14,7 @@ _SINCE = 18
 
 
 def keep_apart(model: ir.Model) -> None:
-    """Gives every Pad that a MaxPool reads the input `axes` with all axes, which is its default.
+    """If a MaxPool reads the result of a Pad, gives the Pad an input `axes` that lists all axes, which is the default.
 
     onnxruntime's PadFusion (seen in 1.31) merges a Pad with zeros into the MaxPool, which is wrong if a window holds
     only negative numbers. It does not merge a Pad with `axes`. Before opset 18, or if the rank is unknown, the Pad

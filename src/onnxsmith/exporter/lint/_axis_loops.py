@@ -23,8 +23,7 @@ def over_axis(loop: ast.For, code: Code) -> Swaps | None:
     rows.
 
     Lists that the loop appends to become tensors, and torch.stack and torch.cat of them are removed. If the loop writes
-    rows of a tensor, one operation after the loop writes all of them.
-    """
+    rows of a tensor, a single operation behind the loop writes all rows instead."""
     env, torch = code.flow.before.get(loop, {}), code.torch
     rows = rows_of(loop, without_options(loop.body, code))
     body = _body(rows, loop) if rows is not None and not loop.orelse else None

@@ -67,6 +67,6 @@ def _rebinds(loop: ast.While, parts: list[ast.expr]) -> bool:
 
 
 def tested(loop: ast.While, code: Code) -> Turns:
-    """Returns the turns of a loop that runs as long as its test is true, however a turn changes the numbers in the
-    test."""
+    """Returns the number of turns of a loop that runs as long as its test is true. A turn may change the numbers in the
+    test in any way."""
     return Turns("", (), test=ast.unparse(condition(loop.test, code.torch)))

@@ -151,7 +151,8 @@ def with_last(body: Sequence[ast.stmt], lists: Sequence[str]) -> list[ast.stmt]:
 
 
 def uses(name: str, loop: ast.AST, code: Code) -> list[ast.Name]:
-    """Returns the nodes outside a loop that name its list, up to a later statement that rebinds the name."""
+    """Returns the nodes outside a loop in which the name of the loop's list occurs, up to a later statement that gives
+    the name another value."""
     inside = {id(node) for node in ast.walk(loop)}
     nodes = (node for node in ast.walk(code.flow.function) if isinstance(node, ast.Name) and id(node) not in inside)
     found = [node for node in nodes if node.id == name]

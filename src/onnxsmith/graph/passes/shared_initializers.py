@@ -14,7 +14,7 @@ from onnxsmith.graph.structure.tensor_keys import contents, glimpse, outline
 class SharedInitializers(Pass):
     """Merges initializers of one graph with the same dtype, shape and bytes into the first of them.
 
-    An initializer that equals a Constant whose result is a graph output is merged into that Constant.
+    A Constant may be a graph output. An initializer that equals it is merged into it.
 
     Bytes are compared, not values: 0.0 and -0.0 stay separate, and so do NaNs with different bits.
 

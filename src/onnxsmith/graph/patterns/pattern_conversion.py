@@ -24,6 +24,6 @@ def pattern_of(source: Callable[..., Any] | str | Pattern, *, is_replacement: bo
 
 
 def replacement_of(source: Callable[..., Any] | str | Pattern) -> Pattern:
-    """Makes a replacement as `pattern_of` makes a pattern. A replacement is a pattern of the nodes to make; its results
-    may also be variables."""
+    """Makes a replacement in the same way as `pattern_of` makes a pattern. A replacement is a pattern of the nodes to
+    make; its results may also be variables."""
     return pattern_of(source, is_replacement=True)

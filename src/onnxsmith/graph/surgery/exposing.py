@@ -196,8 +196,9 @@ def _outlet(place: Place, known: ir.Value) -> Outlet:
 
 
 def _declare(value: ir.Value, known: ir.Value, axes: int) -> None:
-    """Declares the type of a new output, and sizes that are numbers. A declaration in the file stays unless it
-    contradicts them. Symbols are left out, because a runtime may assume that equal symbols mean equal sizes."""
+    """Declares the type of a new output, and those of its sizes that are numbers. A declaration in the file stays
+    unless it contradicts them. Symbols are left out, because a runtime may assume that equal symbols mean equal
+    sizes."""
     if value.type is None:
         value.type = known.type
     if known.shape is None or not isinstance(value.type, ir.TensorType):

@@ -146,8 +146,9 @@ def _label(text: str) -> int | str:
 
 class Lines(Kind):
     """A file with an object in JSON on each line: values by input name, and `label`. A value is a number, a list, or
-    the path of an image or of a `.npy`, from the folder of the file. With preprocessing the function gets the object,
-    without its label and with paths as they are written. It is called in the working directory of the command."""
+    the path of an image or of a `.npy`, from the folder of the file. With preprocessing, the function gets the object
+    without the label. Paths in the object stay as they are written. It is called in the working directory of the
+    command."""
 
     rank = 3
     form = 'a .jsonl with {"INPUT": value or file, "label": …} on each line'

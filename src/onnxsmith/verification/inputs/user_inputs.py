@@ -293,7 +293,7 @@ def check_complete(
     label: str, own: Mapping[str, Any], held: Mapping[str, Any], interface: Signature, without: Collection[str] = ()
 ) -> None:
     """Refuses values that lack a required input of the model, except for inputs in `without`. `own` are the given
-    values; `held` also has the values copied from the input before.
+    values; `held` also has the values that were copied from the previous input.
 
     Raises:
         OnnxsmithError: `input/incomplete` if a value is missing, or if a copied value has other sizes than the values

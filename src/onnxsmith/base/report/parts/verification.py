@@ -40,11 +40,11 @@ class OutputCheck:
 class Power:
     """Which planted faults the check noticed.
 
-    Faults were planted in `tried` of `of` weights or inputs (`kind`), one at a time. `seen` counts those whose change
-    by the share `small` was noticed; `only_large` needed a change by `large`, `blind` a change by 100%; `inert` changed
-    no output at all. `slight` counts those whose change by `small` moves the outputs by no more than rounding. If the
-    faults were planted in inputs, `idle` counts the weights that have no influence on any output.
-    """
+    There are `of` weights or inputs (`kind`), and faults were planted in `tried` of them, one at a time. `seen` counts
+    those whose change by the share `small` was noticed; `only_large` needed a change by `large`, `blind` a change by
+    100%; `inert` changed no output at all. `slight` counts those whose change by `small` moves the outputs by no more
+    than rounding. If the faults were planted in inputs, `idle` counts the weights that have no influence on any
+    output."""
 
     kind: str
     of: int
