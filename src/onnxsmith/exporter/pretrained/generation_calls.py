@@ -46,8 +46,9 @@ class Asking:
     `tokens` is the name of the text among forward's parameters, `rest` are inputs of every call. `mask` says for which
     tokens the model takes an attention mask: "all", the "new" ones, "none". `state` names the state among the
     parameters, and `result` names it among the results. `fixed` makes the empty state of a cache of fixed length, which
-    is also the mask's length. `rows` is the batch size of a later call: 1 if the model takes no larger one. `encoder_kind`
-    wraps the encoder's results in the class that the model takes."""
+    is also the mask's length. `rows` is the batch size of a later call: 1 if the model takes no larger one.
+    `encoder_kind` wraps the encoder's results in the class that the model takes.
+    """
 
     module: Any
     tokens: str
