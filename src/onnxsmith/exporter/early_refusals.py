@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from onnxsmith.base.problem import problem
+from onnxsmith.exporter import factory
 from onnxsmith.graph.structure.opset_range import refuse_unknown
 
 
@@ -30,13 +30,8 @@ def refuse(target: str, opset: int | None) -> None:
     names = list(_defined(tree))
     if name.partition(".")[0] in names or _ANY in names:
         return
-    own = [one for one in names if not one.startswith("_")]
-    raise problem(
-        "export/target-factory",
-        f"{path.stem!r} has no {name!r}",
-        where=target,
-        fix=f"it defines: {', '.join(dict.fromkeys(own)) or 'nothing that can be called'}",
-    )
+    own = [one for one in dict.fromkeys(names) if not one.startswith("_")]
+    raise factory.undefined(path.stem, name, target, own)
 
 
 _ANY = "*"

@@ -268,18 +268,23 @@ def _is_own(path: str) -> bool:
     return path.startswith(str(Path(onnxsmith.__file__).parent).replace("\\", "/"))
 
 
+def undefined(module: str, name: str, target: str, defined: Sequence[str]) -> OnnxsmithError:
+    """Returns the error that a module does not define what the target names; the fix lists what it defines."""
+    return problem(
+        "export/target-factory",
+        f"{module!r} has no {name!r}",
+        where=target,
+        fix=f"it defines: {', '.join(defined) or 'nothing that can be called'}",
+    )
+
+
 def _attribute(module: ModuleType, name: str, target: str) -> Callable[[], Any]:
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
             public = [n for n, value in vars(module).items() if callable(value) and not n.startswith("_")]
             own = [n for n in public if getattr(vars(module)[n], "__module__", None) == module.__name__]
-            raise problem(
-                "export/target-factory",
-                f"{module.__name__.removeprefix('onnxsmith_target_')!r} has no {name!r}",
-                where=target,
-                fix=f"it defines: {', '.join(own or public) or 'nothing that can be called'}",
-            )
+            raise undefined(module.__name__.removeprefix("onnxsmith_target_"), name, target, own or public)
         found = getattr(found, part)
     if not callable(found):
         raise problem("export/target-factory", f"{name!r} is not callable", where=target, fix="name a function")

@@ -15,9 +15,8 @@ import onnx_ir as ir
 
 from onnxsmith.base.report.parts.verification import Misdeclared, Verification
 from onnxsmith.graph.shapes import dims
-from onnxsmith.graph.shapes.symbolic_inference import infer_in_place
+from onnxsmith.graph.shapes.symbolic_inference import inferred_outputs
 from onnxsmith.graph.structure import walk
-from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import Port, Signature, is_symbol
 from onnxsmith.verification.inputs.size_proposals import of_feed
 
@@ -89,7 +88,7 @@ def corrected(model: ir.Model, wrong: Sequence[Misdeclared]) -> list[str]:
     Returns a clause on each output."""
     if not wrong:
         return []
-    known = _inferred(model, {one.name for one in wrong})
+    known = inferred_outputs(model)
     values = {value.name: value for value in model.graph.outputs}
     said = []
     for one in wrong:
@@ -105,16 +104,6 @@ def corrected(model: ir.Model, wrong: Sequence[Misdeclared]) -> list[str]:
                 if not value.is_graph_output():
                     value.shape = None
     return said
-
-
-def _inferred(model: ir.Model, names: set[str]) -> dict[str, ir.Shape | None]:
-    """Infers the shapes of outputs without help from declared shapes."""
-    copy = cloned(model)
-    for node in walk.all_nodes(copy):
-        for value in node.outputs:
-            value.shape = None
-    infer_in_place(copy)
-    return {value.name or "": value.shape for value in copy.graph.outputs if value.name in names}
 
 
 def _right(one: Misdeclared, declared: ir.Shape, known: ir.Shape | None) -> ir.Shape:

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import dims
-from onnxsmith.graph.shapes.symbolic_inference import infer_in_place
-from onnxsmith.graph.structure import walk
-from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.shapes.symbolic_inference import inferred_outputs
 from onnxsmith.graph.surgery.names import rename_symbols
 
 Dim = int | str | None
@@ -24,10 +22,10 @@ def name(model: ir.Model, asked: Mapping[str, Mapping[int, str]]) -> None:
     shapes = {value: dims.written(value.shape) for value in model.graph.outputs if value.shape is not None}
     if not any(_is_made_up(dim, inputs) for shape in shapes.values() for dim in shape):
         return
-    found = _inferred(model)
+    found = {output: dims.written(shape) for output, shape in inferred_outputs(model).items()}
     renamed: dict[str, str] = {}
     for value, shape in shapes.items():
-        better = found.get(value.name)
+        better = found.get(value.name or "")
         own: list[Dim] = list(shape)
         for axis, dim in enumerate(shape):
             if not _is_made_up(dim, inputs):
@@ -51,13 +49,3 @@ def _is_made_up(dim: Dim, inputs: set[str]) -> bool:
         return False
     names = dims.names_in(dim)
     return not names or not inputs.issuperset(names)
-
-
-def _inferred(model: ir.Model) -> dict[str | None, tuple[Dim, ...]]:
-    """Infers the shapes of the outputs without help from the shapes that the model declares."""
-    copy = cloned(model)
-    for node in walk.all_nodes(copy):
-        for value in node.outputs:
-            value.shape = None
-    infer_in_place(copy)
-    return {value.name: dims.written(value.shape) for value in copy.graph.outputs if value.shape is not None}

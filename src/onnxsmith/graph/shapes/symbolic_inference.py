@@ -35,6 +35,16 @@ def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
     return copy, infer_in_place(copy)
 
 
+def inferred_outputs(model: ir.Model) -> dict[str, ir.Shape]:
+    """Infers the shapes of the graph outputs from the inputs alone, without the shapes that the model declares for
+    results. Leaves out outputs whose rank is unknown. `model` is not changed."""
+    copy = cloned(model)
+    for value in (value for node in walk.all_nodes(copy) for value in node.outputs):
+        value.shape = None
+    infer_in_place(copy)
+    return {value.name or "": value.shape for value in copy.graph.outputs if value.shape is not None}
+
+
 def infer_in_place(model: ir.Model, *, elements: bool = False) -> str | None:
     """Infers shapes like `inferred`, but in the model itself, which nobody else may use; returns a note if inference
     failed. With `elements`, the values of sequences get the shapes of their elements."""
