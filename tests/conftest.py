@@ -70,6 +70,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if not item.get_closest_marker("torch")]
 
 
+@pytest.fixture(autouse=True)
+def _advice_names_what_exists(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fails a test in which a command reports a fix with an option or a verb that does not exist."""
+    if "onnxsmith.cli.application" not in sys.modules:
+        yield
+        return
+    from tests import advice
+
+    watch = advice.Watch(monkeypatch)
+    yield
+    assert not watch.found, watch.found
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips a test marked `gpu` where its library sees no CUDA device."""
     marker = item.get_closest_marker("gpu")

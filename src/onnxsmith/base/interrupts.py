@@ -54,6 +54,35 @@ def unwinding() -> Iterator[Callable[[], bool]]:
             signal.signal(signal.SIGINT, _stop)
 
 
+class TimeUp(KeyboardInterrupt):
+    """The time of a block is over."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raises TimeUp in the block after some seconds, and not while a native module loads.
+
+    Raises:
+        RuntimeError: this is not the main thread, or the system has no timer signal.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+        raise RuntimeError("a block is limited in the main thread only, on a system with SIGALRM")
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if _loads_native_module(frame):
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+        else:
+            raise TimeUp
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def _loads_native_module(frame: FrameType | None) -> bool:
     while frame is not None:
         if isinstance(frame.f_locals.get("self"), ExtensionFileLoader):

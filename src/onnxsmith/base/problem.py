@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from onnxsmith.base.remedies import Remedy, remedies
+
 
 @dataclass(frozen=True)
 class Problem:
     """One error.
 
     `id` is `room/kind` and never changes its meaning. `what` is one sentence. `where` is a file, a node, a tensor or an
-    argument. `why` is the cause, if known. `fix` is the cheapest remedy, ready to paste if possible.
+    argument. `why` is the cause, if known. `fix` is the cheapest remedy, ready to paste if possible; `remedies` has its
+    alternatives as data. `tried` holds the texts of the remedies that were carried out, and that helped.
     """
 
     id: str
@@ -23,16 +26,35 @@ class Problem:
     where: str = ""
     why: str = ""
     fix: str = ""
+    tried: tuple[str, ...] = ()
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """Returns the alternatives of the fix: commands, options, code, or words."""
+        return remedies(self.fix, self.tried)
 
     def __str__(self) -> str:
-        lines = [f"{self.id}: {self.what}"]
-        lines += [f"  {label}: {text}" for label, text in self.details()]
-        return "\n".join(lines)
+        return "\n".join([f"{self.id}: {self.what}", *(f"  {label}: {text}" for label, text in self.details())])
 
     def details(self) -> list[tuple[str, str]]:
-        """Returns the labelled lines below the first one, without empty ones."""
-        labelled = (("where", self.where), ("why", self.why), ("fix", self.fix))
+        """Returns the labelled lines below the first one, without empty ones. The label of a fix that can be pasted says
+        whether it was tried."""
+        labelled = (("where", self.where), ("why", self.why), (self._fix_label(), _on_lines(self.fix)))
         return [(label, text) for label, text in labelled if text]
+
+    def _fix_label(self) -> str:
+        pasted = [one for one in self.remedies if one.kind != "words"]
+        tried = [one.text for one in pasted if one.tried]
+        if not pasted:
+            return "fix"
+        if tried and len(tried) < len(pasted):
+            return f"fix (tried: {', '.join(tried)})"
+        return "fix (tried)" if tried else "fix (not tried)"
+
+
+def _on_lines(text: str) -> str:
+    """Returns a text of several lines so that each line starts below the label."""
+    return "\n" + text if "\n" in text and not text.startswith("\n") else text
 
 
 class OnnxsmithError(Exception):

@@ -74,7 +74,8 @@ def _report(report: Any, arguments: Mapping[str, Any]) -> Any:
 
 def _problem(found: Problem, arguments: Mapping[str, Any]) -> Problem:
     what, where, why, fix = (respelled(text, arguments) for text in (found.what, found.where, found.why, found.fix))
-    return Problem(found.id, what, where, why, fix)
+    tried = tuple(respelled(text, arguments) for text in found.tried)
+    return Problem(found.id, what, where, why, fix, tried)
 
 
 def respelled(text: str, arguments: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ import io
 import os
 import signal
 import sys
+import time
 import traceback
 import types
 import typing
@@ -173,9 +174,11 @@ def _execute(command: Command, *, json: bool, html: str, verbose: bool, quiet: b
 
 def _report(command: Command, pages: Sequence[str], interrupted: Callable[[], bool], *, shown: bool) -> Report:
     """Runs the command and returns its report. An error becomes a report with the verdict `failed`."""
+    start = time.monotonic()
     try:
         command.refuse()
         _refuse_loss(command, pages)
+        start = time.monotonic()
         with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr), typed():
             return command.run()  # prints of the user's model go to stderr, because stdout is for the report
     except KeyboardInterrupt:
@@ -185,7 +188,30 @@ def _report(command: Command, pages: Sequence[str], interrupted: Callable[[], bo
             found = _INTERRUPTED
         else:
             found = error.problem if isinstance(error, OnnxsmithError) else _unexpected(error)
-    return Report(command.name, Verdict.FAILED, problems=(found,))
+    return Report(command.name, Verdict.FAILED, problems=(_tried(found, command, time.monotonic() - start),))
+
+
+def _tried(found: Problem, command: Command, seconds: float) -> Problem:
+    """Returns the problem after its fix was tried, if that costs less than the failed run."""
+    if not found.remedies:
+        return found
+    from onnxsmith.cli import fix_trial
+
+    with contextlib.redirect_stdout(sys.stderr), typed():
+        return fix_trial.tried(found, command, seconds, _given)
+
+
+def _given(command: type[Command], words: list[str]) -> dict[str, Any]:
+    """Returns the values that words give to the options and arguments of a command; nothing if one is unknown."""
+    parser: Any = typer.main.get_command(app).commands[command.name]  # type: ignore[attr-defined]
+    context = parser.make_context(command.name, list(words), resilient_parsing=True)
+    values = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in context.params.items()
+        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+    }
+    known = {text for one in parser.params for text in (*one.opts, *one.secondary_opts)}
+    return values if all(word.partition("=")[0] in known for word in words if word.startswith("--")) else {}
 
 
 def _refuse_loss(command: Command, pages: Sequence[str]) -> None:

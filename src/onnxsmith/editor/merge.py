@@ -182,8 +182,8 @@ def _refuse_other_functions(a: ir.Model, b: ir.Model, second: str) -> None:
                 f"both models have a local function {name}, and the two differ",
                 where=f"{name} of {second}",
                 why="a file has one function of each name",
-                fix=f"inline it in one of the two, and merge that: onnxsmith inline {file} --function {name} "
-                "-o inlined.onnx",
+                fix=f"inline it in one of the two, and merge that: `onnxsmith inline {file} --function {name} "
+                "-o inlined.onnx`",
             )
 
 

@@ -172,7 +172,7 @@ def _import_failed(error: BaseException, target: str) -> OnnxsmithError:
         f"importing {target.rpartition(':')[0]!r} failed",
         where=user_line(error),
         why=f"{type(error).__name__}: {error}{through}",
-        fix=f"pip install {error.name}, if that is its name on PyPI; or check the path"
+        fix=f"`pip install {error.name}`, if that is its name on PyPI; or check the path"
         if isinstance(error, ModuleNotFoundError) and error.name
         else "run the file with python and fix the error",
     )
@@ -305,7 +305,7 @@ def _call(factory: Callable[[], Any], target: str) -> TorchModel:
             "the factory raised an error",
             where=user_line(error) or target,
             why=f"{type(error).__name__}: {error}",
-            fix=f"pip install {error.name}, if that is its name on PyPI"
+            fix=f"`pip install {error.name}`, if that is its name on PyPI"
             if isinstance(error, ModuleNotFoundError) and error.name
             else "call the factory in python and fix the error",
         ) from error

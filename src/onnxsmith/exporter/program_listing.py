@@ -100,7 +100,7 @@ def _traced(model: factory.TorchModel, source: str) -> Any:
                 "torch.export cannot trace the module",
                 where=factory.user_line(error) or source,
                 why=f"{type(error).__name__}: {error}"[:300],
-                fix=f"onnxsmith diagnose {source}",
+                fix=f"`onnxsmith diagnose {source}`",
             ) from error
 
 

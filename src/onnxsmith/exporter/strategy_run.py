@@ -112,6 +112,10 @@ class Maker:
             state_handover.check_fits(model, self.settings.carried)
             state_handover.record(model, self.settings.carried)
         verification, written = self._deliver(strategy, built, model, output)
+        if graph.fixed:
+            places = ", ".join(graph.fixed)
+            said = f"the graph keeps the decision of the example at {places}; no input was tried that decides otherwise"
+            verification = replace(verification, untried=(*verification.untried, said))
         weightless = "" if self.settings.weights else _weights(built).left_out(model)[1]
         other_path = self._other_path(strategy, built, model, verification)
         return Made(graph, model, simplification, dropped, verification, written, lost, other_path, weightless)

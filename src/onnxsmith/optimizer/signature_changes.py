@@ -148,7 +148,7 @@ def _fix_axis(value: ir.Value, axis: int, size: int) -> dict[str, int]:
         raise problem(
             "simplify/no-such-port",
             f"axis {axis} of the input {name!r} has the fixed size {was}",
-            fix=f'make it dynamic first: onnxsmith set-dim MODEL "{name}:{axis}=n" -o OUT',
+            fix=f'make it dynamic first: `onnxsmith set-dim MODEL "{name}:{axis}=n" -o OUT`',
         )
     value.shape = ir.Shape([size if index == axis else dim for index, dim in enumerate(value.shape)])
     return {was.value: size} if isinstance(was, ir.SymbolicDim) and was.value else {}

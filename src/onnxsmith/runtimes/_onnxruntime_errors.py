@@ -17,7 +17,7 @@ def _unsupported_version(match: re.Match[str]) -> OnnxsmithError:
     return problem(
         "runtime/ir-unsupported",
         f"the file has IR version {match[1]}, the installed onnxruntime reads up to {match[2]}",
-        fix="pip install --upgrade onnxruntime, or write the file with an older IR version",
+        fix="`pip install --upgrade onnxruntime`, or write the file with an older IR version",
     )
 
 
@@ -25,7 +25,7 @@ def _unsupported_opset(match: re.Match[str]) -> OnnxsmithError:
     return problem(
         "runtime/opset-unsupported",
         f"the model uses opset {match[1]}, the installed onnxruntime supports up to {match[2]}",
-        fix="pip install --upgrade onnxruntime, or export at an older opset",
+        fix="`pip install --upgrade onnxruntime`, or export at an older opset",
     )
 
 

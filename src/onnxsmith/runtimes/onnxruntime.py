@@ -32,7 +32,8 @@ class OnnxRuntime(Runtime):
         return Problem(
             "runtime/not-installed",
             "onnxruntime is not installed",
-            fix="pip install 'onnxsmith[cpu]', or 'onnxsmith[gpu]' for CUDA; or use --runtime reference",
+            fix="`pip install 'onnxsmith[cpu]'`, or `pip install 'onnxsmith[gpu]'` for CUDA; "
+            "or use --runtime reference",
         )
 
     def newest_opset(self) -> int:

@@ -71,7 +71,7 @@ def read(source: str | Path | Report) -> Given:
             where=str(source),
             why="it is no text" + ("; it is a model" if path.suffix == ".onnx" else ""),
             fix="give the file that a command wrote with --json; a second model goes without --with: "
-            "onnxsmith view one.onnx two.onnx",
+            "`onnxsmith view one.onnx two.onnx`",
         ) from error
     except (OSError, ValueError) as error:
         raise problem(
@@ -79,7 +79,7 @@ def read(source: str | Path | Report) -> Given:
             "the report cannot be read",
             where=str(source),
             why=str(error),
-            fix="give a file that another command wrote, such as onnxsmith check model.onnx --json > report.json",
+            fix="give a file that another command wrote, such as `onnxsmith check model.onnx --json > report.json`",
         ) from error
     try:
         return Given(Report.from_json(text), str(source))
@@ -140,7 +140,7 @@ def _without_figures(given: Given, known: Iterable[str]) -> OnnxsmithError:
         why=f"the command failed: {failed}"
         if given.report.verdict is Verdict.FAILED
         else f"shown are the parts {', '.join(name.replace('-', '_') for name in known)}, and program",
-        fix="onnxsmith explain view/no-figures lists the commands and options that write them",
+        fix="`onnxsmith explain view/no-figures` lists the commands and options that write them",
     )
 
 

@@ -11,7 +11,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -183,7 +183,7 @@ class Report:
             "headline": self.headline,
             "models": [_adapter(ModelFile).dump_python(one, mode="json") for one in self.models],
             "notes": list(self.notes),
-            "problems": [_adapter(Problem).dump_python(p, mode="json") for p in self.problems],
+            "problems": [_of_problem(one) for one in self.problems],
             "parts": [
                 {"kind": part.kind(), **_adapter(type(part)).dump_python(part, mode="json")} for part in self.parts
             ],
@@ -221,6 +221,12 @@ class Report:
             )
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:  # pydantic's is a ValueError
             raise unreadable(text, data, error) from error
+
+
+def _of_problem(found: Problem) -> dict[str, Any]:
+    """Returns the problem as plain data, with the remedies that follow from its fix."""
+    named = {"remedies": [asdict(one) for one in found.remedies]} if found.fix else {}
+    return {**_adapter(Problem).dump_python(found, mode="json"), **named}
 
 
 @cache

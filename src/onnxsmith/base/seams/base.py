@@ -50,7 +50,7 @@ def required(path: str) -> Any:
             f"the installed {package} has no {path.replace(':', '.')}",
             where=f"{package} {_version(distribution)}",
             why="onnxsmith uses this private name; every version of the library that it was tested with has it",
-            fix=f"pip install '{distribution}=={NEWEST_TESTED[distribution]}'",
+            fix=f"`pip install '{distribution}=={NEWEST_TESTED[distribution]}'`",
         )
     return found
 

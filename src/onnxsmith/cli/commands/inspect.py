@@ -49,7 +49,7 @@ class Inspect(Command):
                 "inspect/program-target",
                 "--onnx is for a torch model with --program",
                 where=self.model,
-                fix=f"onnxsmith inspect file.py:factory --program --onnx {self.onnx}",
+                fix=f"`onnxsmith inspect file.py:factory --program --onnx {self.onnx}`",
             )
         from onnxsmith.verification.inputs import user_inputs as given
         from onnxsmith.viewer.inspection.inspect import inspect
@@ -79,7 +79,7 @@ class Inspect(Command):
                 "inspect/program-target",
                 f"{names}: for an ONNX model, not for a torch model",
                 where=self.model,
-                fix=f"onnxsmith inspect {self.model} --program",
+                fix=f"`onnxsmith inspect {self.model} --program`",
             )
 
     def _is_torch(self) -> bool:

@@ -127,7 +127,7 @@ class Setup:
 def _refuse(models: Sequence[Any], inputs: Any, save: str | Path | None, against: str | Path | None) -> None:
     """Raises for a request that cannot be carried out. Called before anything is measured."""
     if not models:
-        raise problem("bench/no-model", "no model was given", fix="onnxsmith bench m.onnx")
+        raise problem("bench/no-model", "no model was given", fix="`onnxsmith bench m.onnx`")
     if save is None:
         return
     refuse_loss([save], [*models, against, inputs])

@@ -137,9 +137,9 @@ def _unfit(name: str, models: str) -> OnnxsmithError:
         f"{name} runs none of the models",
         where=models,
         why="torch and torch-compile run torch models; all other runtimes run ONNX files",
-        fix="give a torch model beside the file: onnxsmith bench m.onnx file.py:factory --subject torch"
+        fix="give a torch model beside the file: `onnxsmith bench m.onnx file.py:factory --subject torch`"
         if name in TORCH
-        else "export the model first: onnxsmith export file.py:factory -o m.onnx",
+        else "export the model first: `onnxsmith export file.py:factory -o m.onnx`",
     )
 
 

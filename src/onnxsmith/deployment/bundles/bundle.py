@@ -148,7 +148,7 @@ def _described(source: Source, model: ir.Model, form: Form, target: Path, task: 
             "the model has no outputs",
             where=own,
             why="nothing could be recorded or compared",
-            fix=f"make a tensor an output: onnxsmith expose {own}.onnx TENSOR -o with_output.onnx",
+            fix=f"make a tensor an output: `onnxsmith expose {own}.onnx TENSOR -o with_output.onnx`",
         )
     return Content(
         name=plain(called),

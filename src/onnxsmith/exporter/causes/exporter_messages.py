@@ -150,6 +150,6 @@ class BrokenImport(Cause):
             f"{named} could not be imported" if lazy else "torchvision does not fit the installed torch",
             why="most often torchvision and torch are of different releases: transformers imports torchvision if it is "
             "installed, and hides its error",
-            fix="python -c 'import torchvision' shows whether that is the cause; pip install --upgrade torch "
-            "torchvision fixes it, or pip uninstall torchvision if it is not used",
+            fix="`python -c 'import torchvision'` shows whether that is the cause; `pip install --upgrade torch "
+            "torchvision` fixes it, or `pip uninstall torchvision` if it is not used",
         )

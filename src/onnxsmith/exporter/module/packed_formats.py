@@ -63,7 +63,7 @@ def explained(module: torch.nn.Module) -> Iterator[None]:
             where=found.path,
             why=f"its kernels compute with the packed form, which a trace cannot follow: {said.what}",
             fix="make its weights floats first, with the lines that `onnxsmith explain export/packed-weights` prints; "
-            "then onnxsmith quantize net.onnx -o small.onnx --to int4",
+            "then `onnxsmith quantize net.onnx -o small.onnx --to int4`",
         ) from error
 
 

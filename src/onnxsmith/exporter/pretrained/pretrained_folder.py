@@ -70,7 +70,7 @@ def _transformers() -> Any:
             "export/transformers-missing",
             "transformers cannot be imported",
             why=f"{type(error).__name__}: {error}",
-            fix="pip install transformers",
+            fix="`pip install transformers`",
         ) from error
     transformers: Any = library
     transformers.logging.set_verbosity_error()

@@ -51,7 +51,7 @@ def _unknown(path: str, part: Any) -> Exception:
         where=path,
         why="this kind of packed weight has no form of plain integers and scales",
         fix="export the float module, then quantize the file: "
-        "onnxsmith quantize net.onnx -o small.onnx --to int8-dynamic",
+        "`onnxsmith quantize net.onnx -o small.onnx --to int8-dynamic`",
     )
 
 

@@ -137,7 +137,7 @@ def untranslated(what: str) -> OnnxsmithError:
         why="the module was quantized in PyTorch, and onnxsmith does not know with which parameters PyTorch quantises "
         "this result",
         fix="compute it with floats: x.dequantize() before it; or export the float module and quantize the file: "
-        "onnxsmith quantize net.onnx -o small.onnx --to int8 --data samples.npz",
+        "`onnxsmith quantize net.onnx -o small.onnx --to int8 --data samples.npz`",
     )
 
 
@@ -220,7 +220,7 @@ def _integers(dtype: torch.dtype) -> torch.dtype:
             "export/quantized-module",
             f"a quantized tensor of {dtype} has no form in ONNX's QuantizeLinear",
             why="integers of less than 8 bits are packed in PyTorch",
-            fix="export the float module, and quantize the file: onnxsmith quantize net.onnx -o small.onnx --to int4",
+            fix="export the float module, and quantize the file: `onnxsmith quantize net.onnx -o small.onnx --to int4`",
         )
     return DTYPES[dtype]
 

@@ -244,7 +244,7 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
             f"the file has IR version {proto.ir_version}",
             where=where,
             why=f"the installed onnx {onnx.__version__} reads up to {onnx.IR_VERSION}",
-            fix="pip install --upgrade onnx, or write the file again with an older IR version",
+            fix="`pip install --upgrade onnx`, or write the file again with an older IR version",
         )
     known = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": onnx.defs.onnx_ml_opset_version()}
     for imports in (proto.opset_import, *(function.opset_import for function in proto.functions)):
@@ -256,7 +256,7 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
                     f"the file uses {domain or 'opset'} {version}",
                     where=where,
                     why=f"the installed onnx {onnx.__version__} knows up to {known[domain]}",
-                    fix="pip install --upgrade onnx, or export again at an older opset",
+                    fix="`pip install --upgrade onnx`, or export again at an older opset",
                 )
         twice = [domain for domain, count in Counter(domain for domain, _ in versions).items() if count > 1]
         if twice:

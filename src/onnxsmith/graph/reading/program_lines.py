@@ -49,7 +49,7 @@ def of_model(model: ir.Model, where: str) -> Program:
             where=where,
             why="the file was not written by torch.onnx with torch.export, or its metadata was removed; the "
             "TorchScript exporter writes source lines with verbose=True only",
-            fix="give the torch model as well: onnxsmith inspect file.py:factory --program --onnx model.onnx",
+            fix="give the torch model as well: `onnxsmith inspect file.py:factory --program --onnx model.onnx`",
         )
     paired = (replace(line, nodes=tuple(own[key])) for key, line in lines.items())
     return Program("the model", tuple(paired), tuple(unpaired), True)

@@ -43,7 +43,7 @@ class TensorRtRtx(Target):
             "target/not-installed",
             "TensorRT for RTX is not installed",
             where="tensorrt-rtx",
-            fix="pip install tensorrt-rtx-cu13 (proprietary, Linux and Windows)",
+            fix="`pip install tensorrt-rtx-cu13` (proprietary, Linux and Windows)",
         )
 
     def version(self) -> str:

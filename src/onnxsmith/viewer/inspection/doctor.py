@@ -120,7 +120,7 @@ def _ask_onnx(found: Found) -> None:
                 "onnx is installed and cannot be imported",
                 where=f"onnx {found.versions['onnx']}",
                 why=f"{type(error).__name__}: {error}",
-                fix="pip install --force-reinstall onnx",
+                fix="`pip install --force-reinstall onnx`",
             )
         )
         return
@@ -143,7 +143,7 @@ def _ask_onnxruntime(found: Found) -> None:
                 "onnxruntime is installed and does not answer",
                 where=", ".join(f"{name} {found.versions[name]}" for name in _RUNTIMES if name in found.versions),
                 why=str(error),
-                fix="pip install --force-reinstall the distribution above; until then use --runtime reference",
+                fix="install the distribution above again; until then use --runtime reference",
             )
         )
         return
@@ -167,7 +167,7 @@ def _core(found: Found) -> Iterator[Problem]:
             "doctor/core-missing",
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
             why="onnxsmith needs every one of its core packages",
-            fix=f"pip install {' '.join(missing)}, or install onnxsmith again",
+            fix=f"`pip install {' '.join(missing)}`, or install onnxsmith again",
         )
 
 
@@ -178,7 +178,7 @@ def _runtimes(found: Found) -> Iterator[Problem]:
             "doctor/two-onnxruntimes",
             f"{' and '.join(installed)} are installed together",
             why="they write the same files; which one runs depends on which was installed last",
-            fix=f"pip uninstall -y {' '.join(installed)}, then pip install the one that you want",
+            fix=f"`pip uninstall -y {' '.join(installed)}`, then install the one that you want",
         )
     for name in installed:
         if _older(found.versions[name], OLDEST_ONNXRUNTIME):
@@ -187,7 +187,7 @@ def _runtimes(found: Found) -> Iterator[Problem]:
                 "doctor/old-onnxruntime",
                 f"{name} {found.versions[name]} is older than {oldest}",
                 why="onnxsmith uses its report of which provider runs which node, and is tested with newer ones only",
-                fix=f"pip install --upgrade '{name}>={oldest}'",
+                fix=f"`pip install --upgrade '{name}>={oldest}'`",
             )
     if found.onnx_ir and found.runtime_ir and found.onnx_opset and found.runtime_opset:
         ahead = found.onnx_ir > found.runtime_ir or found.onnx_opset > found.runtime_opset
@@ -210,7 +210,7 @@ def _providers(found: Found) -> Iterator[Problem]:
             f"{'does' if len(stuck) == 1 else 'do'} not start here",
             why="a driver, a device or a library (CUDA, cuDNN, TensorRT) is missing or of another version; onnxruntime "
             "would silently run on the CPU",
-            fix="check nvidia-smi; pip install 'onnxruntime-gpu[cuda,cudnn]'; or use --provider cpu",
+            fix="check nvidia-smi; `pip install 'onnxruntime-gpu[cuda,cudnn]'`; or use --provider cpu",
         )
     newer = [name for name in _TENSORRTS if _major(found.versions.get(name, "")) > _TENSORRT]
     if "onnxruntime-gpu" in found.versions and newer:
@@ -219,14 +219,14 @@ def _providers(found: Found) -> Iterator[Problem]:
             f"{newer[0]} {found.versions[newer[0]]} is newer than what onnxruntime-gpu loads",
             why=f"its TensorRT provider loads libnvinfer.so.{_TENSORRT}; with another version it does not start, and "
             "onnxruntime would silently run on CUDA or on the CPU",
-            fix=f"pip install '{newer[0]}>={_TENSORRT},<{_TENSORRT + 1}'; or use --provider cuda",
+            fix=f"`pip install '{newer[0]}>={_TENSORRT},<{_TENSORRT + 1}'`; or use --provider cuda",
         )
     if "onnxruntime-gpu" in found.versions and found.providers and "CUDAExecutionProvider" not in found.providers:
         yield Problem(
             "doctor/gpu-hidden",
             "onnxruntime-gpu is installed, but the onnxruntime that is imported has no CUDA",
             why="another distribution of onnxruntime has overwritten its files",
-            fix="pip uninstall -y onnxruntime onnxruntime-gpu && pip install onnxruntime-gpu",
+            fix="`pip uninstall -y onnxruntime onnxruntime-gpu && pip install onnxruntime-gpu`",
         )
 
 
@@ -240,14 +240,14 @@ def _torch(found: Found) -> Iterator[Problem]:
             "doctor/old-torch",
             f"torch {torch} is older than {oldest}",
             why="its exporter lacks functions that onnxsmith uses",
-            fix=f"pip install --upgrade 'torch>={oldest}'",
+            fix=f"`pip install --upgrade 'torch>={oldest}'`",
         )
     if "onnxscript" not in found.versions:
         yield Problem(
             "doctor/torch-without-onnxscript",
             "torch is installed without onnxscript",
             why="torch.onnx.export needs it, and torch does not install it",
-            fix="pip install onnxscript",
+            fix="`pip install onnxscript`",
         )
 
 
@@ -267,7 +267,7 @@ def _newer(found: Found) -> Iterator[Problem]:
             where=", ".join(f"{name} {found.versions[name]} (tested: {version})" for name, version in newer.items()),
             why=f"the tests of onnxsmith {__version__} were run with older releases; a newer one may have renamed what "
             "onnxsmith uses. Results are verified all the same",
-            fix=f"nothing while your commands work; if one fails: pip install {older} (not tried here)",
+            fix=f"nothing while your commands work; if one fails: `pip install {older}` (not tried here)",
         )
 
 

@@ -100,7 +100,7 @@ class Tensorrt(Form):
                     f"trtexec cannot name the dynamic input {port.name!r} in a shape profile",
                     f"{port.port}",
                     why="it splits a profile at each comma, and reads single quotes as the limits of a name",
-                    fix=f"onnxsmith rename MODEL {shlex.quote(port.name)} {new} -o renamed.onnx",
+                    fix=f"`onnxsmith rename MODEL {shlex.quote(port.name)} {new} -o renamed.onnx`",
                 )
 
     def notes(self, content: Content) -> list[str]:

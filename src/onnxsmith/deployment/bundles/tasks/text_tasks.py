@@ -58,7 +58,7 @@ def folder_of(content: Content, *needed: str) -> Path:
             "bundle/no-tokenizer",
             "the package tokenizers is not installed",
             why="it is needed here to record the tokens of a text",
-            fix="pip install tokenizers",
+            fix="`pip install tokenizers`",
         )
     return folder
 

@@ -1,0 +1,89 @@
+"""Fixes that are tried before they are offered: with the options of the command, elsewhere, and within its time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onnxsmith.base.options import argument, flag, option
+from onnxsmith.base.problem import Problem, problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.cli import fix_trial
+from onnxsmith.cli.application import _given
+from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.commands.simplify import Simplify
+
+
+@dataclass(frozen=True)
+class Fragile(Command):
+    """Works with --force or with --size 3; writes its output first."""
+
+    name = "fragile"
+    model: str = argument("a model")
+    output: str = option("the file to write", default="", writes=True)
+    size: tuple[str, ...] = option("a size", default=())
+    force: bool = flag("work")
+    wait: float = option("seconds", default=0.0)
+
+    def run(self) -> Report:
+        Path(self.output).write_text("written")
+        time.sleep(self.wait)
+        if self.force or "3" in self.size:
+            return Report("fragile", Verdict.DONE)
+        raise problem("fragile/refused", "refused")
+
+
+def parse(command: type[Command], words: list[str]) -> dict[str, Any]:
+    known = {"--force": {"force": True}, "--size": {"size": tuple(words[1:2])}, "--wait": {"wait": 9.0}}
+    return known.get(words[0], {})
+
+
+def outcome(fix: str, folder: Path, seconds: float = 2.0) -> Problem:
+    command = Fragile("m.onnx", str(folder / "out.onnx"))
+    return fix_trial.tried(Problem("fragile/refused", "refused", fix=fix), command, seconds, parse)
+
+
+def test_a_fix_that_helps_is_marked(tmp_path: Path) -> None:
+    found = outcome("add --size 3, or --force", tmp_path)
+    assert found.tried == ("--size 3", "--force")
+    assert found.fix == "add --size 3, or --force"
+
+
+def test_a_fix_that_ends_in_the_same_problem_is_not_offered(tmp_path: Path) -> None:
+    found = outcome("add --size 2, or --force, or stop", tmp_path)
+    assert (found.fix, found.tried) == ("--force; or stop", ("--force",))
+
+
+def test_nothing_is_written_by_a_trial(tmp_path: Path) -> None:
+    outcome("add --force", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_trial_does_not_outlast_the_failed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fix_trial, "_LEAST_SECONDS", 0.0)
+    begun = time.monotonic()
+    found = outcome("add --wait 9", tmp_path, seconds=0.1)
+    assert time.monotonic() - begun < 8
+    assert (found.fix, found.tried) == ("add --wait 9", ())
+
+
+@pytest.mark.parametrize(
+    "fix", ["add --data DATA", "write it again", "`onnxsmith other m.onnx --force`", "add --new 1"]
+)
+def test_what_cannot_be_tried_stays_as_it_is(fix: str, tmp_path: Path) -> None:
+    assert outcome(fix, tmp_path) == Problem("fragile/refused", "refused", fix=fix)
+
+
+def test_a_quick_failure_is_not_tried_again(tmp_path: Path) -> None:
+    assert outcome("add --force", tmp_path, seconds=0.2).tried == ()
+
+
+def test_words_are_parsed_as_the_command_parses_them() -> None:
+    assert _given(Simplify, ["--no-verify"]) == {"no_verify": True}
+    assert _given(Simplify, ["--keep-output", "y"]) == {"keep_output": ("y",)}
+    assert _given(Simplify, ["--no-such-option"]) == {}
