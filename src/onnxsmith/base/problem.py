@@ -37,8 +37,8 @@ class Problem:
         return "\n".join([f"{self.id}: {self.what}", *(f"  {label}: {text}" for label, text in self.details())])
 
     def details(self) -> list[tuple[str, str]]:
-        """Returns the labelled lines below the first one, without empty ones. The label of a fix that can be pasted says
-        whether it was tried."""
+        """Returns the labelled lines below the first one, without empty ones. The label of a fix says whether it was
+        tried, if it can be pasted."""
         labelled = (("where", self.where), ("why", self.why), (self._fix_label(), _on_lines(self.fix)))
         return [(label, text) for label, text in labelled if text]
 
