@@ -7,6 +7,7 @@ missing, too short, or outside the model's folder.
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import logging
 import os
@@ -166,6 +167,16 @@ def _parse(path: Path) -> onnx.ModelProto:
     return proto
 
 
+def _near_files(path: Path) -> str:
+    """Returns the advice to take a file of a similar name in the same folder; nothing if there is none."""
+    try:
+        names = [one.name for one in path.parent.iterdir() if one.is_file()]
+    except OSError:
+        return ""
+    near = difflib.get_close_matches(path.name, names, 1)
+    return f"write {str(path.with_name(near[0]))!r}, which is there" if near else ""
+
+
 def _read(path: Path) -> bytes:
     try:
         size = path.stat().st_size
@@ -174,7 +185,7 @@ def _read(path: Path) -> bytes:
             "model/not-found",
             "there is no such file",
             where=str(path),
-            fix="check the path; relative paths start at the current folder",
+            fix=_near_files(path) or f"check the path; relative paths start at {Path.cwd()}",
         ) from error
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
