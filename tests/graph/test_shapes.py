@@ -118,3 +118,31 @@ def test_rows_of_a_classifier() -> None:
     with runtimes.get("onnxruntime").prepare(model, Options()) as session:
         outputs = session.run({"x": np.ones((2, 4), np.float32)})
     assert (outputs["m"].shape, outputs["u"].shape) == ((2,), (2, 3))
+
+
+OLD_FORMS = {
+    "Slice <axes=[2], starts=[1], ends=[-1]> (x)": ["n", 3, 2, 5],
+    "Slice <starts=[0, 1], ends=[9223372036854775807, 2]> (x)": ["n", 1, 4, 5],
+    "Upsample <scales=[1.0, 1.0, 2.0, 2.5]> (x)": ["n", 3, 8, 12],
+    "TopK <k=2> (x)": ["n", 3, 4, 2],
+    "Pad <pads=[0, 0, 0, 1, 0, 0, 0, 2]> (x)": ["n", 3, 4, 8],
+    "Squeeze <axes=[1]> (one)": ["n", 4],
+    "ReduceSum <axes=[1], keepdims=0> (x)": ["n", 4, 5],
+}
+"""Operators as opset 7 has them, with attributes that are operands today, and the shapes of their results."""
+
+
+@pytest.mark.parametrize("operator", OLD_FORMS)
+def test_forms_of_old_opsets_have_shapes(operator: str) -> None:
+    second = ", i" if operator.startswith("TopK") else ""
+    text = f"g (float[n,3,4,5] x, float[n,1,4] one) => (int64[r] y) {{ t{second} = {operator}\n y = Shape(t) }}"
+    model, note = inferred(from_text('<ir_version: 4, opset_import: ["": 7]>\n' + text))
+    assert note is None
+    assert shape(model, "t") == OLD_FORMS[operator]
+
+
+@pytest.mark.parametrize(("since", "operator"), [(6, "Add <broadcast=1, axis=1> (x, c)"), (6, "Sum (x, x)")])
+def test_operators_without_a_rule_of_the_engine_are_inferred_by_the_standard(since: int, operator: str) -> None:
+    text = f"g (float[n,3,4] x, float[3] c) => (int64[r] y) {{ t = {operator}\n y = Shape(t) }}"
+    model, _ = inferred(from_text(f'<ir_version: 4, opset_import: ["": {since}]>\n' + text))
+    assert shape(model, "t") == ["n", 3, 4]

@@ -88,7 +88,7 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
     integers instead, because they know when integers wrap around.
 
     If `failed` is set, it is called with each node whose inference raised an error, and the walk goes on. Without it,
-    the error is raised.
+    the error is raised. If `untyped` is set, it is called with each node whose results have no type after its rule.
     """
 
     def __init__(self, opset_imports: Mapping[str, int], rules: Rules, enter: Infer, **options: Any) -> None:
@@ -96,6 +96,7 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
         self.rules = rules
         self.enter = enter
         self.failed: Callable[[ir.Node, Exception], None] | None = None
+        self.untyped: Callable[[ir.Node], None] | None = None
         self.names_made = 0
         """How many dimensions got a new name."""
         self._symbolic_values: dict[ir.Value, Any]  # the library looks up known integers here
@@ -112,7 +113,7 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
             resolved_attrs=resolved_attrs,
             allocator=getattr(self, "_allocator", None),
         )
-        made.failed = self.failed
+        made.failed, made.untyped = self.failed, self.untyped
         return made
 
     def set_symbolic_value(self, value: ir.Value, data: Any) -> None:
@@ -213,6 +214,8 @@ def walk(
                 if value is not None:
                     context.name_anonymous_dims(value)
             _infer(context, node, functions, op_function_cache)
+            if context.untyped is not None and any(value.name and value.type is None for value in node.outputs):
+                context.untyped(node)
         except Exception as error:
             if context.failed is None:
                 raise

@@ -166,10 +166,15 @@ def slice_(infer: Infer) -> Infer:
 
     def careful(context: Any, node: ir.Node) -> None:
         data = dims(node.inputs[0])
-        if data is None or node.inputs[0] is None or len(node.inputs) < 3:
+        if data is None or node.inputs[0] is None:
             infer(context, node)
             return
-        shaped(context, node.outputs[0], _sliced(data, node.inputs), node.inputs[0].dtype)
+        if len(node.inputs) < 3:
+            starts, ends, axes = (_listed(node, name) for name in ("starts", "ends", "axes"))
+            found = _taken(data, axes, [starts, ends, None if starts is None else [1] * len(starts)])
+        else:
+            found = _sliced(data, node.inputs)
+        shaped(context, node.outputs[0], found, node.inputs[0].dtype)
 
     return careful
 
@@ -181,10 +186,23 @@ def _sliced(data: Elements, inputs: Sequence[ir.Value | None]) -> Elements:
     if not names_axes:
         bounds = starts if starts is not None else ends
         axes = None if bounds is None else list(range(len(bounds)))
+    return _taken(data, axes, [starts, ends, steps if has_steps else [1] * len(axes or ())])
+
+
+def _listed(node: ir.Node, name: str) -> Elements | None:
+    """Returns the elements of an attribute of a Slice before opset 10; the axes are the first ones by default."""
+    attribute = node.attributes.get(name)
+    if attribute is None:
+        starts = _listed(node, "starts") if name == "axes" else None
+        return None if starts is None else list(range(len(starts)))
+    return None if attribute.is_ref() else list(attribute.as_ints())
+
+
+def _taken(data: Elements, axes: Elements | None, columns: list[Elements | None]) -> Elements:
+    """Returns the dimensions of a slice along `axes`, with columns for the starts, ends and steps."""
     unknown: Elements = [None] * len(data)
     if axes is None or not all(isinstance(axis, int) and -len(data) <= axis < len(data) for axis in axes):
         return unknown
-    columns = [starts, ends, steps if has_steps else [1] * len(axes)]
     known = [[None] * len(axes) if column is None else column for column in columns]
     if any(len(column) != len(axes) for column in known):
         return unknown

@@ -58,6 +58,8 @@ def rules() -> Rules:
     _wrap(registry, "MelWeightMatrix", lambda _: _mel_weight_matrix)
     for op, around in reshape_and_slice.RULES.items():
         _wrap(registry, op, around)
+    if registry.get("", "Slice", 1) is None:  # bounds are attributes before opset 10
+        registry.register("", "Slice", 1)(reshape_and_slice.slice_(lambda context, node: None))
     for op, rule in integer_rules.RULES.items():
         _wrap(registry, op, integer_rules.around(rule))
     for op, versions in machine_learning.versions().items():
@@ -192,6 +194,15 @@ def _resize(infer: Infer) -> Infer:
 
     def careful(context: Any, node: ir.Node) -> None:
         data, known = node.inputs[0], node.outputs[0].shape
+        if data is not None and data.shape is not None and len(node.inputs) < 3:  # the form before opset 11
+            scales = _scales(node)
+            found = [None] * len(data.shape)
+            if len(scales) == len(found):
+                found = [
+                    _scaled(dim, scale) for dim, scale in zip(reshape_and_slice.dims(data) or (), scales, strict=True)
+                ]
+            reshape_and_slice.shaped(context, node.outputs[0], found, data.dtype)
+            return
         infer(context, node)
         shape = node.outputs[0].shape
         if data is None or data.shape is None or shape is None or len(shape) != len(data.shape):
@@ -217,6 +228,17 @@ def _unsure_of(node: ir.Node, data: ir.Shape) -> list[int]:
     if len(scales) != len(axes):
         return axes
     return [axis for axis, scale in zip(axes, scales, strict=True) if not _is_exact(data[axis], scale)]
+
+
+def _scaled(dim: int | str | None, scale: float) -> int | str | None:
+    """Returns a size times a scale, rounded down; None where it depends on how the runtime computes it."""
+    if (
+        dim is None
+        or not math.isfinite(scale)
+        or not _is_exact(dim if isinstance(dim, int) else ir.SymbolicDim(dim), scale)
+    ):
+        return None
+    return math.floor(dim * scale) if isinstance(dim, int) else symbols.multiply(dim, int(scale))
 
 
 def _is_exact(dim: Dim, scale: float) -> bool:

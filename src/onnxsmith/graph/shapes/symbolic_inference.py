@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 
 import onnx_ir as ir
@@ -62,7 +62,7 @@ def infer(model: ir.Model, *, elements: bool = False) -> str | None:
         for value in defaults:
             value.const_value = None  # a default: the caller may replace it, so no shape may depend on it
         context = sound_shapes.context(model, elements=elements)
-        context.failed = failures.add
+        context.failed, context.untyped = failures.add, failures.complete
         with without_odd_names(model), shape_engine.walking():
             context.reserve_symbol_names(shape_engine.symbol_names(model.graph))
             shape_engine.walk(
@@ -87,10 +87,7 @@ class _Failures:
     def add(self, node: ir.Node, error: Exception) -> None:
         """Tries onnx's own inference on a node, and notes the node if that finds no shape either."""
         try:
-            version = self._model.opset_imports.get(node.domain)
-            if version is not None and not walk.has_subgraphs(node):
-                for value, found in standard_inference.infer(node, version).items():
-                    standard_inference.adopt(value, found)
+            self._by_standard(node)
         except standard_inference.RefusedError as refused:
             error = refused
         if any(value.name and value.shape is None for value in node.outputs):
@@ -98,6 +95,18 @@ class _Failures:
             source = error.__cause__ or error
             reason = str(getattr(source, "message", "") or source)
             self._reasons.setdefault(named, " ".join(reason.split())[:_LONGEST])
+
+    def complete(self, node: ir.Node) -> None:
+        """Tries onnx's own inference on a node for which the engine has no rule, such as an operator's form in an old
+        opset."""
+        with suppress(standard_inference.RefusedError):
+            self._by_standard(node)
+
+    def _by_standard(self, node: ir.Node) -> None:
+        version = self._model.opset_imports.get(node.domain)
+        if version is not None and not walk.has_subgraphs(node):
+            for value, found in standard_inference.infer(node, version).items():
+                standard_inference.adopt(value, found)
 
     def note(self) -> str | None:
         """Returns one line with the failed nodes and the reasons; None if there are none."""
