@@ -30,8 +30,8 @@ _BASES = 4
 """Limits the inputs of the comparison whose values are changed for a branch that no input takes. A choice."""
 _FACTORS = (-1.0, 0.0, 64.0, 1 / 64)
 _SHIFTS = (8.0, -8.0, 0.5, -0.5)
-"""Lists the changes of float values: larger or smaller means, sums and maxima, other signs, no values above a
-threshold."""
+"""Lists the changes of floats and signed integers: larger or smaller means, sums and maxima, other signs, no values
+above a threshold. The reference refuses integers that are no indices."""
 
 
 class Sides:
@@ -106,7 +106,7 @@ class Sides:
 def _changed(feed: Feed, how: str, factor: float, shift: float) -> Feed:
     values: dict[str, Any] = {
         name: (value * factor + shift).astype(value.dtype)
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fi"
         else value
         for name, value in feed.values.items()
     }
