@@ -129,3 +129,32 @@ def test_nodes_are_paired_by_a_name_of_their_own_else_by_their_place() -> None:
     text = "g (float[2] x) => (float[2] y) { [a] a = Abs(x) [b] b = Neg(a) c = Neg(b) [a] d = Neg(c) y = Abs(d) }"
     keyed = _keyed(list(from_text(HEAD + text).graph))
     assert list(keyed) == [("", "Abs", "#1"), ("", "Neg", "b"), ("", "Neg", "#2"), ("", "Neg", "#3"), ("", "Abs", "#2")]
+
+
+CHANNELS = (
+    HEAD
+    + """
+g (float[1,8,6,6] x, float[1,18,6,6] off) => (%s y)
+<float[4] g1 = {1,1,1,1}, float[4] b = {0,0,0,0}, float[4] mu = {0,0,0,0}, float[4] va = {1,1,1,1}> {
+    i = Identity(x)
+    d = mine.Deform(i, off)
+    e = %s
+    f = Relu(e)
+    y = Identity(f)
+}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("output", "reader"),
+    [
+        ("float[1,4,6,6]", "Abs(d)"),  # the declared shape of the output
+        ("float[a,c,h,v]", "BatchNormalization(d, g1, b, mu, va)"),  # the weights of the reader
+    ],
+)
+def test_the_shape_of_a_foreign_result_follows_from_its_readers(output: str, reader: str) -> None:
+    model = from_text(CHANNELS % (output, reader))
+    result = onnxsmith.simplify(model)
+    assert result.ok
+    assert "1 Deform" in result.report.part(Verification).notes[0]

@@ -12,15 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.graph.structure import schema
+from onnxsmith.graph.shapes.reader_types import read_off
 from onnxsmith.graph.structure.walk import op_name
-
-_SAME_SHAPE = frozenset(
-    {"Abs", "Ceil", "Clip", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu",
-     "Log", "LogSoftmax", "Neg", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Cos", "Softmax",
-     "Softplus", "Softsign", "Sqrt", "Tanh", "Not", "Cast", "LayerNormalization", "BatchNormalization"}
-)  # fmt: skip
-"""Lists the operators whose first result has the shape of the first operand."""
 
 
 def complete(starts: Sequence[ir.Value], ends: Sequence[ir.Value], opsets: dict[str, int]) -> None:
@@ -32,35 +25,13 @@ def complete(starts: Sequence[ir.Value], ends: Sequence[ir.Value], opsets: dict[
     for option, values in (("from", starts), ("to", ends)):
         for value in values:
             if not _is_typed(value):
-                _read_off(value, opsets)
+                read_off(value, opsets)
             if not _is_typed(value) and not value.is_graph_output():  # the whole model has such an output already
                 raise _refused(option, value, values)
 
 
 def _is_typed(value: ir.Value) -> bool:
     return value.type is not None and (value.shape is not None or not isinstance(value.type, ir.TensorType))
-
-
-def _read_off(value: ir.Value, opsets: dict[str, int]) -> None:
-    """Deduces a tensor's type and shape from its readers. The type is the type of a reader's operand or result with the
-    same type variable. The shape is the shape of the result of a reader that keeps shapes."""
-    for use in value.uses():
-        node, place = use
-        version = opsets.get(node.domain)
-        known = schema.find(node.op_type, node.domain, version) if version is not None else None
-        formal = known.input(place) if known is not None else None
-        # Operands of a mixed variadic parameter need not share a type.
-        if known is None or formal is None or formal.mixed:
-            continue
-        if value.type is None:
-            inputs = ((one, known.input(at)) for at, one in enumerate(node.inputs))
-            outputs = ((one, known.output(at)) for at, one in enumerate(node.outputs))
-            for one, other in (*inputs, *outputs):
-                if one is not None and one.type is not None and other is not None and other.type == formal.type:
-                    value.type = one.type
-                    break
-        if value.shape is None and place == 0 and node.op_type in _SAME_SHAPE and not node.domain:
-            value.shape = node.outputs[0].shape
 
 
 def _refused(option: str, value: ir.Value, values: Sequence[ir.Value]) -> OnnxsmithError:

@@ -16,7 +16,8 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, Problem
-from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.shapes import facts, reader_types
+from onnxsmith.graph.shapes.reader_types import read_off
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import captures, walk
 from onnxsmith.graph.structure.model_copy import cloned
@@ -136,6 +137,8 @@ def _around(reference: ir.Model, candidate: ir.Model, kinds: set[Key]) -> tuple[
         if len(node.inputs) != len(other.inputs) or len(node.outputs) != len(other.outputs):
             return None
         prefix = f"{_PREFIX}{index}"
+        for value in node.outputs:
+            read_off(value, shaped.opset_imports)
         ports = [_port(node, value, f"{prefix}.result{k}") for k, value in enumerate(node.outputs)]
         _compare(shaped.graph, copy.graph, (node, other), prefix)
         _cut(shaped.graph, node, ports, prefix)
@@ -168,12 +171,16 @@ def _keyed(nodes: Sequence[ir.Node]) -> dict[Key, ir.Node]:
 
 
 def _port(node: ir.Node, value: ir.Value, name: str) -> ir.Value:
-    """Makes an input in the result's place. If its type is unknown, copies the type of the node's first typed
-    operand."""
+    """Makes an input in the result's place. If its type is unknown, copies the type of the node's first typed operand;
+    weights of a reader may fix another number of channels."""
     like = next((v for v in (value, *node.inputs) if v is not None and v.dtype is not None), None)
     shaped = next((v for v in (value, *node.inputs) if v is not None and v.shape is not None), None)
     dtype = like.dtype if like is not None and like.dtype is not None else ir.DataType.FLOAT
-    return ir.Value(name=name, type=ir.TensorType(dtype), shape=shaped.shape if shaped is not None else None)
+    shape = shaped.shape if shaped is not None else None
+    size = reader_types.channels(value)
+    if shape is not None and value.shape is None and size is not None and len(shape) > 1:
+        shape = ir.Shape([shape[0], size, *shape[2:]])
+    return ir.Value(name=name, type=ir.TensorType(dtype), shape=shape)
 
 
 def _like(port: ir.Value) -> ir.Value:
