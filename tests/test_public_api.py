@@ -57,7 +57,7 @@ NAMES = [
 SIGNATURES = {
     "bench": (
         "(*models: 'Any', subjects: 'Sequence[str]' = (), inputs: 'Mapping[str, Any] | Sequence[str]' = (), "
-        "sizes: 'Mapping[str, int] | None' = None, batches: 'Sequence[int]' = (), batch_name: 'str' = '', "
+        "sizes: 'Sizes | None' = None, batches: 'Sequence[int]' = (), batch_name: 'str' = '', "
         "threads: 'Sequence[int]' = (), profile: 'bool' = False, save: 'str | Path | None' = None, "
         "against: 'str | Path | None' = None, allow: 'float' = 0.05, any_machine: 'bool' = False, "
         "seconds: 'float' = 20.0, tolerance: 'float | None' = None, seed: 'int' = 0) -> 'Result'"
@@ -65,7 +65,7 @@ SIGNATURES = {
     "bisect": (
         "(source: 'Source', output: 'str | Path | None' = None, *, to: 'str' = 'float16', "
         "tolerance: 'float | None' = None, keep: 'Iterable[str]' = (), inputs: 'Sequence[str]' = (), "
-        "sizes: 'Mapping[str, int] | None' = None, only_given: 'bool' = False, runtime: 'str | None' = None, "
+        "sizes: 'Sizes | None' = None, only_given: 'bool' = False, runtime: 'str | None' = None, "
         "any_runtime: 'bool' = False, model: 'str | Path | None' = None, tries: 'int | None' = None, "
         "seed: 'int' = 0) -> 'Result'"
     ),
@@ -88,7 +88,7 @@ SIGNATURES = {
         "tolerance=None, sizes=()), save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
     ),
     "compare": (
-        "(reference: 'Any', candidate: 'Any', *, inputs: 'Inputs' = (), sizes: 'Mapping[str, int] | None' = None, "
+        "(reference: 'Any', candidate: 'Any', *, inputs: 'Inputs' = (), sizes: 'Sizes | None' = None, "
         "runtime: 'str | None' = None, generate: 'bool' = True, seed: 'int' = 0, "
         "per_layer: 'bool | LayerOptions' = False, tolerance: 'float | None' = None, "
         "worst_input: 'str | Path | None' = None, start: 'Sequence[Any]' = (), end: 'Sequence[Any]' = (), "
@@ -103,7 +103,7 @@ SIGNATURES = {
     "dump": (
         "(source: 'Source', output: 'str | Path | None' = None, *, tensors: 'Sequence[str]' = (), "
         "inputs: 'Mapping[str, Any] | Sequence[str]' = (), runtime: 'str | None' = None, "
-        "sizes: 'Mapping[str, int] | None' = None, seed: 'int' = 0, statistics: 'bool' = True, "
+        "sizes: 'Sizes | None' = None, seed: 'int' = 0, statistics: 'bool' = True, "
         "budget: 'int' = 1073741824) -> 'Result'"
     ),
     "edit": (
@@ -126,7 +126,7 @@ SIGNATURES = {
     ),
     "inspect": (
         "(source: 'Source', *, nodes: 'bool' = False, tensors: 'bool' = False, text: 'bool' = False, "
-        "name: 'str | None' = None, costs: 'bool' = False, sizes: 'Mapping[str, int] | None' = None, "
+        "name: 'str | None' = None, costs: 'bool' = False, sizes: 'Sizes | None' = None, "
         "weights: 'str | Path | None' = None, program: 'bool' = False) -> 'Report'"
     ),
     "load": "(source: 'Source') -> 'ir.Model'",
@@ -148,7 +148,7 @@ SIGNATURES = {
         "multiple: 'int | None' = None, keep: 'Iterable[str]' = (), data: 'Any' = None, "
         "calibration: 'Any' = None, metric: 'Any' = None, decode: 'Any' = None, preprocess: 'Any' = None, budget: "
         "'str | float | None' = None, keep_list: 'str | Path | None' = None, samples: 'int | None' = None, "
-        "evaluations: 'int' = 12, measure_time: 'bool' = True, sizes: 'Mapping[str, int] | None' = None, "
+        "evaluations: 'int' = 12, measure_time: 'bool' = True, sizes: 'Sizes | None' = None, "
         "seed: 'int' = 0) -> 'Result'"
     ),
     "quantize": (
@@ -156,11 +156,11 @@ SIGNATURES = {
         "calibration: 'Any' = None, metric: 'Any' = None, decode: 'Any' = None, preprocess: 'Any' = None, budget: "
         "'str | float' = '1%', keep: 'str | Iterable[str]' = (), keep_list: 'str | Path | None' = None, target: 'str | "
         "None' = None, samples: 'int | None' = None, evaluations: 'int' = 20, allow_slower: 'bool' = False, "
-        "measure_time: 'bool' = True, sizes: 'Mapping[str, int] | None' = None, seed: 'int' = 0) -> 'Result'"
+        "measure_time: 'bool' = True, sizes: 'Sizes | None' = None, seed: 'int' = 0) -> 'Result'"
     ),
     "reduce": (
         "(source: 'Source', output: 'str | Path | None' = None, *, check: 'str | Check | Function', "
-        "inputs: 'Mapping[str, Any] | Sequence[str] | None' = None, sizes: 'Mapping[str, int] | None' = None, "
+        "inputs: 'Mapping[str, Any] | Sequence[str] | None' = None, sizes: 'Sizes | None' = None, "
         "status: 'int | None' = None, anonymise: 'bool' = False, time_limit: 'float | None' = None, "
         "seed: 'int' = 0) -> 'Result'"
     ),
@@ -172,7 +172,7 @@ SIGNATURES = {
     "run": (
         "(source: 'Source', inputs: 'Mapping[str, Any] | Sequence[str]' = (), *, "
         "runtime: 'str | None' = None, provider: 'str' = 'cpu', output: 'str | Path | None' = None, "
-        "random: 'bool' = False, sizes: 'Mapping[str, int] | None' = None, seed: 'int' = 0) -> 'Result'"
+        "random: 'bool' = False, sizes: 'Sizes | None' = None, seed: 'int' = 0) -> 'Result'"
     ),
     "save": "(model: 'ir.Model', target: 'str | Path', *, external_data: 'bool | None' = None) -> 'list[Path]'",
     "shrink": "(network: 'nn.Module', kept: 'str | Path | Mapping[str, Mapping[str, list[int]]]') -> 'None'",

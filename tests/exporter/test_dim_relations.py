@@ -113,3 +113,65 @@ def test_a_text_may_name_the_arguments_of_forward(dynamic: str) -> None:
         ("image", ("b", 3)),
         ("other", ("b", 3)),
     ]
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, x, x[:, :1]], 1) * y
+
+
+class Joined(torch.nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor, both: torch.Tensor) -> torch.Tensor:
+        return torch.cat([a, b], 1) * both
+
+
+TIED = {
+    "2*n + 1": (Doubled(), (torch.rand(1, 4, 3), torch.rand(1, 9, 3)), "x:1=n;y:1=m"),
+    "a + b": (
+        Joined(),
+        (torch.rand(1, 4, 3), torch.rand(1, 5, 3), torch.rand(1, 9, 3)),
+        "a:1=a;b:1=b;both:1=m",
+    ),
+}
+
+
+@pytest.mark.parametrize("relation", TIED)
+def test_other_relations_are_solved_in_every_verb(relation: str, tmp_path: Path) -> None:
+    module, example, dynamic = TIED[relation]
+    result = onnxsmith.export(module, example, output=tmp_path / "m.onnx", dynamic=dynamic)
+    assert result.report.verdict.exit_code == 0, result.report.headline
+    assert dim_relations.relations(load(result.path)) == {"m": relation}
+    for found in (
+        onnxsmith.simplify(result.path, tmp_path / "s.onnx").report,
+        onnxsmith.compare(result.path, tmp_path / "s.onnx").report,
+    ):
+        checked = found.part(Verification)
+        assert checked.refused == 0
+        assert len((checked.sizes or {})[relation[-1] if relation == "a + b" else "n"]) > 3
+    outputs = onnxsmith.run(result.path, random=True, sizes={"m": 11}).outputs
+    assert outputs["output"].shape == (1, 11, 3)
+
+
+def test_no_size_of_a_relation_is_drawn(exported: Any, tmp_path: Path) -> None:
+    for found in (
+        onnxsmith.simplify(exported.path, tmp_path / "s.onnx", verify=onnxsmith.Verify(sizes={"past": (4, 20)})).report,
+        onnxsmith.compare(exported.path, exported.path, sizes={"past": "4..20"}).report,
+    ):
+        checked = found.part(Verification)
+        assert checked.refused == 0
+        assert {12, 28} <= set((checked.sizes or {})["seq"]) <= set(range(12, 29))
+        assert checked.ranges == {"past": "4..20"}
+    assert onnxsmith.run(exported.path, random=True).report.verdict.exit_code == 0
+    assert onnxsmith.check(exported.path, ["onnxruntime"]).report.verdict.exit_code == 0
+    assert onnxsmith.bench(exported.path, sizes={"past": 20}, seconds=0.05).report.verdict.exit_code == 0
+
+
+def test_a_size_outside_of_the_relation_is_refused(exported: Any) -> None:
+    for run in (
+        lambda: onnxsmith.run(exported.path, random=True, sizes={"seq": 40}),
+        lambda: onnxsmith.compare(exported.path, exported.path, sizes={"seq": 40}),
+        lambda: onnxsmith.simplify(exported.path, verify=onnxsmith.Verify(sizes={"past": "33.."})),
+    ):
+        with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+            run()
+        assert caught.value.problem.id == "input/size-range"

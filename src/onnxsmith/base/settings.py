@@ -14,7 +14,8 @@ class Verify:
 
     `runtime` is the name of a runtime, such as `reference`; None means the first that runs the model. `tolerance` is
     the largest difference relative to the root mean square of an output; None allows what rounding explains. `sizes`
-    fixes symbolic dimensions: `{"batch": 1}`, or texts such as `batch=1`.
+    fixes symbolic dimensions, or limits them to a range: `{"batch": 1, "height": (64, 1024)}`, or texts such as
+    `batch=1` and `height=64..1024`.
     """
 
     runtime: str | None = option(
@@ -24,8 +25,11 @@ class Verify:
     tolerance: float | None = option(
         "largest difference allowed, relative to the output's scale; default: estimated from rounding", metavar="NUMBER"
     )
-    sizes: Mapping[str, int] | Sequence[str] | None = option(
-        "size of a symbolic dimension in the check: batch=1; several times", default=(), name="dim", metavar="NAME=SIZE"
+    sizes: Mapping[str, int | str | tuple[int | None, ...]] | Sequence[str] | None = option(
+        "size of a symbolic dimension in the check, or its range: batch=1, height=64..1024; several times",
+        default=(),
+        name="dim",
+        metavar="NAME=SIZE",
     )
 
 

@@ -38,7 +38,7 @@ from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import as_read, left_behind, staged
 from onnxsmith.graph.files.specification_check import check
-from onnxsmith.graph.structure import captures, carried_fields, versions, walk
+from onnxsmith.graph.structure import captures, carried_fields, dim_ranges, versions, walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.opset_conversion import with_rewritten
@@ -216,6 +216,8 @@ class Edit:
             with self._clock:
                 self._work.notes += self._unused()
                 tidy(self._work.model)
+                if self._settings is not None:
+                    dim_ranges.keep(self._work.model, given.sizes(self._settings.sizes))
                 versions.drop_unused_imports(self._work.model)
                 self._work.finish()
                 found, files = self._delivered(self._work.model)

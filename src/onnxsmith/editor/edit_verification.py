@@ -19,6 +19,7 @@ from onnxsmith.graph.files.load import load
 from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.dim_ranges import Size
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.names import rename_ports
@@ -26,6 +27,7 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options
 from onnxsmith.verification import runtime_choice
 from onnxsmith.verification.inputs.generate import Feed
+from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.user_inputs import sizes
 from onnxsmith.verification.output_declarations import Declarations
 from onnxsmith.verification.run import accepted, planned, run
@@ -79,6 +81,8 @@ def verified(
             `edit/original-does-not-run` if the original does not run either; errors of `verify`.
     """
     affected = work.affected()
+    if settings is not None:
+        refuse_unknown(settings.sizes, signature(load(original)), signature(work.model))
     outputs = [value for value in work.model.graph.outputs if value.name]
     changed = tuple(v.name or "" for v in outputs if v in affected and work.outputs.get(v.name or ""))
     new = tuple(v.name or "" for v in outputs if not work.outputs.get(v.name or ""))
@@ -202,7 +206,7 @@ def _reason(error: OnnxsmithError) -> str:
     return f"{error.problem.id}: {error.problem.what}. {error.problem.why}".strip()
 
 
-def _sizes(settings: Verify) -> Mapping[str, int]:
+def _sizes(settings: Verify) -> Mapping[str, Size]:
     return sizes(settings.sizes)
 
 

@@ -26,10 +26,12 @@ from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.graph.surgery.graph_cuts import cut
 from onnxsmith.graph.surgery.joining import equal_functions, joined
 from onnxsmith.graph.surgery.names import fix_symbols, prefix_names, rename_ports
+from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.sessions import verify_models
 from onnxsmith.verification.verification_verdict import ending, problems, verdict
 
@@ -88,6 +90,8 @@ def merge(
             len(whole.graph.outputs) - len(two.graph.outputs) :
         ]
         inner = {moved.get(source, source): port for source, port in joints.items()}
+        if settings is not None:
+            refuse_unknown(settings.sizes, *(signature(model) for model in (a, b, whole)))
         with stage("check"):
             check(whole, where="the merged model")
 
@@ -259,6 +263,7 @@ def _combined(one: Verification, two: Verification) -> Verification:
         equal=one.equal and two.equal,
         runs=(*one.runs, *two.runs),
         sizes={**(one.sizes or {}), **(two.sizes or {})},
+        ranges={**one.ranges, **two.ranges},
         outputs=(*one.outputs, *two.outputs),
         notes=tuple(dict.fromkeys((*one.notes, *two.notes))),
         untried=tuple(dict.fromkeys((*one.untried, *two.untried))),

@@ -37,6 +37,7 @@ from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import partition
 from onnxsmith.graph.surgery.graph_cuts import keep_needed
+from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.user_inputs import sizes
 from onnxsmith.verification.run import planned, run
 from onnxsmith.verification.runtime_choice import LACKS
@@ -85,6 +86,8 @@ def split(
     with Clock() as clock:
         with stage("load"):
             model = load(source)
+            if settings is not None:
+                refuse_unknown(settings.sizes, signature(model))
         with stage("split"):
             shaped = _shaped(model)
             count = walk.count_nodes(shaped)

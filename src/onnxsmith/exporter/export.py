@@ -187,4 +187,6 @@ def _pretrained(
     if args or kwargs:
         torch_model = replace(torch_model, args=tuple(args), kwargs=dict(kwargs or {}))
         dynamic = {name: axes for name, axes in dynamic.items() if name in (kwargs or {})}
-    return str(model), torch_model, chosen if chosen.dynamic else replace(chosen, dynamic=dynamic)
+    if not chosen.dynamic:
+        chosen = replace(chosen, dynamic=dynamic, meant=found.ranges)
+    return str(model), torch_model, chosen

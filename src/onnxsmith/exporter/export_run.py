@@ -21,6 +21,7 @@ from onnxsmith.exporter import factory
 from onnxsmith.exporter.export_settings import Settings
 from onnxsmith.exporter.graph import baked_inputs
 from onnxsmith.exporter.inputs import module_program as programs
+from onnxsmith.exporter.inputs import size_ranges
 from onnxsmith.exporter.inputs.dynamic_axes_syntax import Asked, is_auto
 from onnxsmith.exporter.module import dynamic_axes, packed_formats
 from onnxsmith.exporter.module.dynamic_axes import Probed
@@ -31,6 +32,7 @@ from onnxsmith.exporter.translating import custom_operators
 from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.signature import Port, signature
 from onnxsmith.graph.surgery import opset_conversion
+from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.verification_verdict import ending, problems, verdict
 
 
@@ -67,6 +69,8 @@ class Job:
             if not is_auto(self.settings.dynamic):
                 asked = dynamic_axes.asked(self.settings.dynamic, self.torch_model, built)
                 built = self._built(asked.axes, asked.limits) if asked.axes else built
+                if self.settings.verify:
+                    refuse_unknown(self.settings.verify.sizes, built.program.signature)
                 built = replace(built, output_axes=asked.outputs)
         if is_auto(self.settings.dynamic):
             built, made, failures = self._with_most_dynamic_axes(built, output)
@@ -87,7 +91,11 @@ class Job:
     def _built(self, axes: programs.Axes, limits: programs.Limits | None = None) -> programs.Built:
         names = {"input_names": self.settings.input_names, "output_names": self.settings.output_names}
         numbers = bool(self.settings.dynamic)
-        return programs.build(self.torch_model, axes, limits=limits or {}, numbers=numbers, **names)
+        given = self.settings.verify.sizes if self.settings.verify else ()
+        held = size_ranges.merged(limits or {}, self.settings.meant, given, axes)
+        built = programs.build(self.torch_model, axes, limits=held, numbers=numbers, **names)
+        size_ranges.refuse_example(given, built)
+        return built
 
     def _with_optional_axes(
         self, asked: Asked, output: str | Path | BinaryIO | None
@@ -117,6 +125,8 @@ class Job:
         with stage("probe"):
             probed = dynamic_axes.probe(fixed)
         notes: list[str] = []
+        if self.settings.verify:
+            refuse_unknown(self.settings.verify.sizes, self._built(probed.axes).program.signature)
         while True:
             built = self._built(probed.axes)
             try:

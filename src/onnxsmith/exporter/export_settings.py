@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from onnxsmith.base.settings import Save, Verify
 from onnxsmith.exporter.inputs.dynamic_axes_syntax import Dynamic
 from onnxsmith.exporter.inputs.state_pairs import Carried
+from onnxsmith.graph.structure.dim_ranges import Range
 
 if TYPE_CHECKING:
     from onnxsmith.optimizer.target_form import ForTarget  # imports pydantic, which only a target needs
@@ -36,3 +37,5 @@ class Settings:
     state: Sequence[str] = ()
     carried: Carried = field(default_factory=Carried)
     """Holds the state that the graph takes and returns."""
+    meant: Mapping[str, Range] = field(default_factory=dict)
+    """Holds the sizes that the processor of a saved model makes, by the name of the dimension."""

@@ -166,7 +166,7 @@ def _plan(built: programs.Built, program: TorchProgram, shaped: ir.Model, settin
     return Plan(
         generator,
         (example, *more),
-        known=user_inputs.sizes(settings.sizes),
+        known={name: size for name, size in user_inputs.sizes(settings.sizes).items() if isinstance(size, int)},
         start=sizes,
         seed=settings.seed,
         random=True,

@@ -34,6 +34,7 @@ from onnxsmith.exporter.translating import custom_operators
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import Stage, commit, staged
 from onnxsmith.graph.files.specification_check import check
+from onnxsmith.graph.structure import dim_ranges
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.optimizer.kernels import of_check
 from onnxsmith.optimizer.simplification_rounds import simplified
@@ -103,6 +104,7 @@ class Maker:
         dropped = _drop_unused_inputs(model) if self.settings.drop_unused else ()
         output_axes.name(model, built.output_axes)
         input_axes.name(model, built.program.signature)
+        dim_ranges.record(model, built.program.signature.ranges)
         self._record(model, built)
         sides = turning(graph.branches, graph.sizes, dynamic_axes(built.program))
         built = replace(built, numbers=graph.numbers, turned=(*below(graph.bounds, graph.sizes), *sides))

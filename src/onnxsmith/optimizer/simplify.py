@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,9 @@ from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import as_read
 from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.model_identity import identifies
-from onnxsmith.graph.structure import carried_fields, walk
+from onnxsmith.graph.structure import carried_fields, dim_ranges, walk
+from onnxsmith.graph.structure.dim_ranges import Sizes
+from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.optimizer import contrib_domain, growth, kernels, newer_opset
@@ -108,6 +110,8 @@ def simplify(
         most = _most_bytes(read, max_growth)
         narrow = Interface(fix_defaults, tuple(set_dim), tuple(keep_output), tuple(drop_output))
         read, narrowed = read.narrowed(narrow) if narrow else (read, ())
+        if settings is not None and settings.sizes:
+            read = read.meant_for(settings.sizes)
         wanted = ForTarget.named(target) if target is not None else ForTarget("")
         before = dict(walk.histogram(read.model)) if diff else {}
         options = {
@@ -183,6 +187,19 @@ class _Read:
     feeds: tuple[Feed, ...]
     sorted: str = ""
     """The headline's note if the nodes had to be sorted."""
+
+    def meant_for(self, sizes: Sizes | Sequence[str]) -> _Read:
+        """Returns a copy whose metadata has the ranges of sizes.
+
+        Raises:
+            OnnxsmithError: `input/unknown-dim`, and the errors of reading the sizes.
+        """
+        from onnxsmith.verification.inputs.size_limits import refuse_unknown
+
+        refuse_unknown(sizes, signature(self.model))
+        made = cloned(self.model)
+        dim_ranges.keep(made, dim_ranges.read(sizes))
+        return replace(self, model=made)
 
     def narrowed(self, interface: Interface) -> tuple[_Read, tuple[str, ...]]:
         """Returns a copy with the narrower interface, also of the original, and notes on the changes."""

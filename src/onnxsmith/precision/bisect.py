@@ -25,6 +25,7 @@ from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.dim_ranges import Size, Sizes
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.graph.surgery.inlining import inlined
@@ -41,6 +42,7 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime, Session
 from onnxsmith.verification.explore import Explorer, Plan, Run
+from onnxsmith.verification.inputs import size_limits
 from onnxsmith.verification.inputs import user_inputs as given_inputs
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.rounding import Rounding, asked, roundings
@@ -63,7 +65,7 @@ def bisect(
     tolerance: float | None = None,
     keep: Iterable[str] = (),
     inputs: Sequence[str] = (),
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes | None = None,
     only_given: bool = False,
     runtime: str | None = None,
     any_runtime: bool = False,
@@ -91,7 +93,7 @@ def bisect(
         tolerance,
         (keep,) if isinstance(keep, str) else tuple(keep),
         tuple(inputs),
-        sizes or {},
+        given_inputs.sizes(sizes),
         only_given,
         runtime,
         any_runtime,
@@ -276,6 +278,7 @@ class _Search:
     def _plan(self) -> Plan:
         given = given_inputs.feeds(list(self._request.inputs or ()), self._interface)
         generator = Generator.for_model(self.model).under(self._interface)
+        size_limits.refuse_unknown(self._request.sizes, self._interface)
         return Plan(
             generator,
             given=given,
@@ -359,7 +362,7 @@ class Request:
     tolerance: float | None = None
     keep: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, Size] = field(default_factory=dict)
     only_given: bool = False
     runtime: str | None = None
     any_runtime: bool = False

@@ -15,6 +15,7 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import several
 from onnxsmith.exporter import factory
 from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure.dim_ranges import Size
 from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.precision import calibration_data
 from onnxsmith.precision.calibration_data import Samples
@@ -24,6 +25,7 @@ from onnxsmith.precision.scores.prediction_scores import Cosine, Top1
 from onnxsmith.precision.scoring import Budget, Scored, Scoring
 from onnxsmith.runtimes.base import Session
 from onnxsmith.verification.explore import Explorer, Plan
+from onnxsmith.verification.inputs import size_limits
 from onnxsmith.verification.inputs.generate import Generator
 from onnxsmith.verification.rounding import roundings
 
@@ -48,7 +50,7 @@ class Request:
     seed: int = 0
     allow_slower: bool = False
     measure_time: bool = True
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, Size] = field(default_factory=dict)
     target: str | None = None
 
 
@@ -117,9 +119,12 @@ def refuse_without_data(request: Request) -> None:
         )
 
 
-def _refuse_unknown(sizes: Mapping[str, int], interface: Signature) -> None:
+def _refuse_unknown(sizes: Mapping[str, Size], interface: Signature) -> None:
     """Refuses a size for a dimension that no input has."""
-    dims = [dim for port in interface.inputs for dim in port.shape or () if isinstance(dim, str)]
+    dims = (
+        *(dim for port in interface.inputs for dim in port.shape or () if isinstance(dim, str)),
+        *size_limits.names(interface),
+    )
     unknown = [name for name in sizes if name not in dims]
     if unknown:
         raise problem(

@@ -21,7 +21,8 @@ from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import Stage, staged
 from onnxsmith.graph.model_identity import identifies
-from onnxsmith.graph.structure import provenance, walk
+from onnxsmith.graph.structure import dim_ranges, provenance, walk
+from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.precision import quantisation_report
 from onnxsmith.precision.final import final, refusal
@@ -71,7 +72,7 @@ def quantize(
     evaluations: int = 20,
     allow_slower: bool = False,
     measure_time: bool = True,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes | None = None,
     seed: int = 0,
 ) -> Result:
     """Makes a model smaller by a narrower precision, within a budget for its score on the user's data.
@@ -109,7 +110,7 @@ def quantize(
     list_path = None if keep_list is None else Path(keep_list)
     request = Request(
         data, calibration, metric, decode, preprocess, budget, samples, evaluations, seed, allow_slower, measure_time,
-        dict(sizes or {}), target,
+        dim_ranges.read(sizes), target,
     )  # fmt: skip
     with Clock() as clock, ExitStack() as stack:
         with stage("load"):

@@ -109,6 +109,8 @@ class Explorer:
         tied = resizer.tied if resizer is not None else ()
         named = {dim for port in self._plan.generator.signature.inputs for dim in port.shape or ()}
         limited = untried_clauses([*given, *found], base, self._tries.outcomes, tied, named)
+        if self._plan.generate:
+            limited += [f"{name} was tried {one.in_words} only" for name, one in self._plan.limits.declared.items()]
         self._untried = (*limited, *(resizer.untried if resizer is not None else ()))
         if self._plan.generate and base is None:
             self._untried = (*self._untried, "no generated input was accepted")
@@ -381,7 +383,9 @@ def _larger(tries: Tries, base: Run, rows: int) -> dict[str, int] | None:
     ]
     now = max((base.feed.sizes[symbol] for symbol in open_), default=rows)
     while rows > now:
-        sizes = {**base.feed.sizes, **dict.fromkeys(open_, rows)}
+        sizes = plan.limits.fitted({**base.feed.sizes, **dict.fromkeys(open_, rows)})
+        if sizes is None or sizes == base.feed.sizes:
+            return None
         if generator.numbers.elements(generator.known(sizes)) <= _DEAR:
             return sizes
         rows //= 2

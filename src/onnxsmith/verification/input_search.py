@@ -20,10 +20,12 @@ import numpy as np
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.shapes.dims import symbols as symbols_of
+from onnxsmith.graph.structure.dim_ranges import Range, Size, read
 from onnxsmith.runtimes.base import Outputs, Session
 from onnxsmith.verification.inputs import size_proposals as proposals
 from onnxsmith.verification.inputs.draw_description import SPREADS, Manner
 from onnxsmith.verification.inputs.generate import Feed, Generator, refuse_negative
+from onnxsmith.verification.inputs.size_limits import SizeLimits
 from onnxsmith.verification.metrics.base import widen
 from onnxsmith.verification.runtime_choice import LACKS, LacksError
 from onnxsmith.verification.value_comparison import is_float
@@ -45,25 +47,32 @@ MOST_ELEMENTS = 1 << 24
 class Plan:
     """Describes the inputs to run: first the `given` inputs, then generated inputs.
 
-    `known` sizes stay fixed; `start` are sizes that are known to work; without `generate`, only `given` is fed. With
-    `random` the reference may draw random numbers: only dtype and shape of drawn outputs are compared. `turned` are
-    groups of sizes. Of each group, the first sizes that the reference accepts are used.
+    `known` sizes stay fixed. A range among them moves to `ranges`. `limits` has all that the user, the file and the
+    relations between axes say about sizes. `start` are sizes that are known to work; without `generate`, only `given`
+    is fed. With `random` the reference may draw random numbers: only dtype and shape of drawn outputs are compared.
+    `turned` are groups of sizes. Of each group, the first sizes that the reference accepts are used.
 
     Raises:
-        OnnxsmithError: `input/seed`.
+        OnnxsmithError: `input/seed`; `input/size-range` if no sizes fit.
     """
 
     generator: Generator
     given: tuple[Feed, ...] = ()
-    known: Mapping[str, int] = field(default_factory=dict)
+    known: Mapping[str, Any] = field(default_factory=dict)
     start: Mapping[str, int] | None = None
     generate: bool = True
     seed: int = 0
     random: bool = False
     turned: Sequence[Sequence[Mapping[str, int]]] = ()
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    limits: SizeLimits = field(init=False)
 
     def __post_init__(self) -> None:
         refuse_negative(self.seed)
+        asked: dict[str, Size] = {**self.ranges, **read(self.known)}
+        self.ranges = {name: size for name, size in asked.items() if isinstance(size, Range)}
+        self.limits = SizeLimits(self.generator.signature, asked)
+        self.known = self.limits.known
 
 
 @dataclass
@@ -121,7 +130,7 @@ class Tries:
     def run(self, sizes: Mapping[str, int], seed: int, chosen: Mapping[str, int], manner: Manner) -> Run | None:
         """Returns a run on a generated input; None if the reference refuses the input, or if the input would be too
         large."""
-        if self._is_too_large(sizes):
+        if not self.plan.limits.allows(sizes) or self._is_too_large(sizes):
             return None
         if self._is_hopeless(sizes):
             self.hopeless += 1
@@ -230,8 +239,9 @@ class Search:
     def bases(self) -> Iterator[Mapping[str, int]]:
         """Yields usual sizes. Sizes that are known to work come first."""
         if self._plan.start is not None:
-            yield {**self._plan.start, **self._plan.known}
-        yield from proposals.bases(self._plan.generator.signature, self._plan.known)
+            first = self._plan.limits.fitted({**self._plan.start, **self._plan.known})
+            yield from [first] if first is not None else []
+        yield from proposals.bases(self._plan.generator.signature, self._plan.known, self._plan.limits)
 
     def base(self) -> Run | None:
         """Returns the first input that the reference answers with a number. If there is none, returns an input that the
@@ -255,8 +265,12 @@ class Search:
         end = time.monotonic() + _SWEPT_SECONDS
         for symbol in likely[:_SWEPT_SYMBOLS]:
             others = {**dict.fromkeys(symbols, _SWEPT_BESIDE), **self._plan.known}
-            for size in range(1, _SWEPT):
-                found = self._at({**others, symbol: size}, [self.manner])
+            least = next(iter(self._plan.limits.ends(symbol)), 1)
+            for size in range(least, least + _SWEPT - 1):
+                sizes = self._plan.limits.fitted({**others, symbol: size})
+                if sizes is None or sizes[symbol] != size:
+                    break
+                found = self._at(sizes, [self.manner])
                 if found is not None or time.monotonic() > end:
                     return found or self._fallback
         return self._fallback
@@ -303,12 +317,16 @@ class Search:
     def _likely(self) -> Iterator[Mapping[str, int]]:
         """Yields usual sizes, among them one with every symbol at a number from the graph."""
         bases = self.bases()
-        first = next(bases)
+        first = next(bases, None)
+        if first is None:
+            return
         yield first
         numbers = proposals.numbers(self._plan.generator)
         at_numbers = {symbol: max(held) for symbol, held in numbers.items() if held and symbol not in self._plan.known}
         if at_numbers and self._plan.start is None:
-            yield {**first, **{symbol: size for symbol, size in at_numbers.items() if size <= _MOST_BASE}}
+            usual = {symbol: size for symbol, size in at_numbers.items() if size <= _MOST_BASE}
+            fitted = self._plan.limits.fitted({**first, **usual})
+            yield from [fitted] if fitted is not None else []
         yield from bases
 
     def _with_less(self, sizes: Mapping[str, int], refusal: Problem, *, whatever: bool) -> Run | None:

@@ -45,6 +45,7 @@ class Resizer:
     def __init__(self, tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> None:
         self._tries, self._base, self._chosen, self._manner = tries, base.feed.sizes, chosen, manner
         self._plan = tries.plan
+        self._limits = self._plan.limits
         self._symbols = [symbol for symbol in self._base if symbol not in self._plan.known]
         self._numbers = proposals.numbers(self._plan.generator)
         self._taken: dict[str, set[int]] = {symbol: set() for symbol in self._symbols}
@@ -76,6 +77,7 @@ class Resizer:
                 yield from self._resized([symbol], beyond)
             yield from self._limit(symbol, beyond[symbol])
             yield from self._at_limit(symbol)
+            yield from self._at_ends(symbol)
         yield from self._stuck(beyond)
         yield from self._long()
         moved = {symbol: max(taken) for symbol, taken in self._taken.items() if taken}
@@ -86,6 +88,9 @@ class Resizer:
         alone = [[symbol] for symbol in self._symbols if not any(symbol in group for group in self._equal)]
         for symbols in [*self._equal, *alone][:_EMPTY]:
             run = self._try({**self._base, **dict.fromkeys(symbols, 0)}, counts=False)
+            yield from [run] if run is not None else []
+        for sizes in itertools.islice(self._limits.emptying(self._base), _EMPTY):
+            run = self._try(sizes, counts=False)
             yield from [run] if run is not None else []
 
     def _long(self) -> Iterator[Run]:
@@ -180,6 +185,18 @@ class Resizer:
         run = self._try(asked)
         yield from [run] if run is not None else []
 
+    def _at_ends(self, symbol: str) -> Iterator[Run]:
+        """Yields runs at the ends of the range that the user, the file or a relation gives the symbol."""
+        for size in self._limits.ends(symbol):
+            if size in self._taken[symbol] or size == self._base[symbol]:
+                continue
+            asked = {**self._base, symbol: size}
+            if self._elements(asked) > self._most:
+                self.untried.append(f"{symbol} was not tried at {size}, the end of its range: it would be too large")
+                continue
+            run = self._try(asked)
+            yield from [run] if run is not None else []
+
     def _stuck(self, beyond: Mapping[str, int]) -> Iterator[Run]:
         """Yields runs that change several symbols of the same size together, if the reference refuses to change one
         alone."""
@@ -207,7 +224,8 @@ class Resizer:
         ladder = proposals.others(symbols[0], self._base, self._plan.generator.signature)
         numbers = sorted(self._numbers.get(symbols[0], ()), reverse=True)
         now, far = self._base[symbols[0]], beyond[symbols[0]]
-        sizes = dict.fromkeys((far, *numbers[:2], -(-far // now) * now, *ladder))
+        wanted = (far, *numbers[:2], -(-far // max(now, 1)) * now, *ladder)
+        sizes = dict.fromkeys(self._limits.ladder(symbols[0], wanted))
         for size in itertools.islice(sizes, _TRIES_PER_SYMBOL):
             if size in self._taken[symbols[0]] or size == self._base[symbols[0]]:
                 continue
@@ -251,6 +269,10 @@ class Resizer:
         manner = Manner("small", self._manner.most, self._manner.fill) if small else self._manner
         if small and self._manner.spread != "normal":
             manner = self._manner
+        fitted = self._limits.fitted(sizes) if counts else dict(sizes)
+        if fitted is None or (fitted != sizes and fitted in self._accepted):
+            return None
+        sizes = fitted
         run = self._tries.run(sizes, self._plan.seed + 2, self._chosen, manner)
         if run is not None and counts:
             for symbol in self._symbols:

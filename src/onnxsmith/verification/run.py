@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure.dim_ranges import Size, Sizes
 from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Session, Value
@@ -31,6 +33,7 @@ from onnxsmith.verification.input_search import Plan, Run, Search, Tries
 from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.inputs.generate import Generator
 from onnxsmith.verification.inputs.input_files import IMAGES, write_image, write_npz
+from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.metrics.base import widen
 from onnxsmith.verification.value_comparison import is_float
 
@@ -44,7 +47,7 @@ def run(
     provider: str = "cpu",
     output: str | Path | None = None,
     random: bool = False,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes | None = None,
     seed: int = 0,
 ) -> Result:
     """Runs a model once. `Result.outputs` are the arrays by name.
@@ -68,7 +71,7 @@ def run(
             refuse_loss([output], [source, model, inputs])
             interface = signature(model)
             values = dict(inputs) if isinstance(inputs, Mapping) else user_inputs.values(inputs, interface)
-            plan = planned(model, interface, sizes or {}, seed) if random else None
+            plan = planned(model, interface, _asked(sizes, interface), seed) if random else None
             given_too = bool(values)
             if plan is not None:
                 values = {**plan.generator.feed(dict(plan.start or {}), seed=seed).values, **values}
@@ -94,11 +97,18 @@ def run(
     return Result(report, outputs=outputs)
 
 
-def planned(model: ir.Model, interface: Signature, sizes: Mapping[str, int], seed: int) -> Plan:
-    """Returns a plan for generated inputs whose symbolic dimensions are at `sizes`, or at 1."""
+def _asked(sizes: Sizes | None, interface: Signature) -> dict[str, Size]:
+    refuse_unknown(sizes, interface)
+    return user_inputs.sizes(sizes)
+
+
+def planned(model: ir.Model, interface: Signature, sizes: Mapping[str, Size], seed: int) -> Plan:
+    """Returns a plan for generated inputs whose symbolic dimensions are at `sizes`, or at 1, or at the least size that
+    their ranges and relations allow."""
     generator = Generator.for_model(inferred(model)[0]).under(interface)
-    start = {**dict.fromkeys(symbols(generator.signature), 1), **sizes}
-    return Plan(generator, known=sizes, start=start, seed=seed)
+    plan = Plan(generator, known=sizes, seed=seed)
+    ones = {**dict.fromkeys(symbols(generator.signature), 1), **plan.known}
+    return replace(plan, start=plan.limits.fitted(ones) or ones)
 
 
 def accepted(session: Session, plan: Plan, values: dict[str, Any]) -> tuple[dict[str, Any], Outputs_, tuple[str, ...]]:

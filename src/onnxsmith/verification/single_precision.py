@@ -43,7 +43,8 @@ def single(model: ir.Model) -> ir.Model | None:
 
 def signature_of(narrow: Signature) -> Signature:
     """Returns the signature of the copy."""
-    return Signature(*(tuple(_widened(port) for port in ports) for ports in (narrow.inputs, narrow.outputs)))
+    inputs, outputs = (tuple(_widened(port) for port in ports) for ports in (narrow.inputs, narrow.outputs))
+    return replace(narrow, inputs=inputs, outputs=outputs)
 
 
 def values_of(narrow: Mapping[str, Any]) -> dict[str, Any]:

@@ -152,6 +152,7 @@ def verify(
         equal=agrees and not unsure,
         runs=tuple(run.feed.label for run in runs),
         sizes=tried(runs),
+        ranges={name: str(one) for name, one in plan.limits.declared.items()} if plan.generate else {},
         refused=explorer.refused,
         outputs=results,
         notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured),

@@ -41,8 +41,13 @@ class Bundle(Command):
     settings: str | None = option("TOML file with these and further parameters of the processing", metavar="FILE")
     licence: str | None = option("file with the licence of the model", metavar="FILE")
     name_: str | None = option("name of the model in servers and build files; default: the file's", name="name")
+    dim: tuple[str, ...] = option(
+        "size of a symbolic dimension, or its range: batch=4, batch=1..16, batch=1:4:16; repeatable",
+        default=(),
+        metavar="NAME=SIZE",
+    )
     dim_range: tuple[str, ...] = option(
-        "least, usual and largest size of a symbolic dimension: batch=1:4:16; repeatable",
+        "least, usual and largest size of a symbolic dimension, as --dim takes them, too: batch=1:4:16",
         default=(),
         metavar="NAME=MIN:OPT:MAX",
     )
@@ -85,7 +90,7 @@ class Bundle(Command):
             licence=self.licence,
             name=self.name_,
             inputs=self.input,
-            dim_ranges=self.dim_range,
+            dim_ranges=(*self.dim, *self.dim_range),
             runtime=self.runtime,
             seed=self.seed,
             tolerance=self.tolerance,

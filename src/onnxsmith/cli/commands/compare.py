@@ -31,7 +31,11 @@ class Compare(Command):
         metavar="SPEC",
     )
     only_given: bool = flag("compare on the given inputs only; generate none")
-    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
+    dim: tuple[str, ...] = option(
+        "size of a symbolic dimension, or its range: batch=1, height=64..1024; repeatable",
+        default=(),
+        metavar="NAME=SIZE",
+    )
     runtime: str | None = option(
         "runtime for .onnx files: onnxruntime, openvino, tract, iree, web or reference", metavar="NAME"
     )
@@ -154,7 +158,11 @@ class Reduce(Command):
         default=(),
         metavar="SPEC",
     )
-    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
+    dim: tuple[str, ...] = option(
+        "size of a symbolic dimension, or its range: batch=1, height=64..1024; repeatable",
+        default=(),
+        metavar="NAME=SIZE",
+    )
     anonymise: bool = flag("replace names and weights and drop descriptions, as far as the model still fails")
     time_limit: float | None = option("time limit of each try, in seconds; default: 60", metavar="SECONDS")
     seed: int = option("seed of the generated inputs", default=0)

@@ -22,7 +22,9 @@ class Inspect(Command):
     tensors: bool = flag("list every weight, with range, mean, standard deviation and suspicious values")
     costs: bool = flag("show multiply-adds, parameters and memory by torch module")
     dim: tuple[str, ...] = option(
-        "size of a symbolic dimension for --costs: batch=4; repeatable", default=(), metavar="NAME=SIZE"
+        "size of a symbolic dimension for --costs, or its range: batch=4, height=64..1024; repeatable",
+        default=(),
+        metavar="NAME=SIZE",
     )
     weights: str | None = option(
         "write all weights to this file: .safetensors or .npz", default=None, metavar="FILE", writes=True
@@ -154,7 +156,11 @@ class Dump(Command):
     input: tuple[str, ...] = option(
         "inputs: x=photo.png, inputs.npz; repeatable; inputs not given are generated", default=(), metavar="SPEC"
     )
-    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=4; repeatable", default=(), metavar="NAME=SIZE")
+    dim: tuple[str, ...] = option(
+        "size of a symbolic dimension, or its range: batch=4, height=64..1024; repeatable",
+        default=(),
+        metavar="NAME=SIZE",
+    )
     statistics: bool = flag("also show the statistics of the written tensors")
     runtime: str | None = option("runtime: onnxruntime, openvino, tract, iree, web or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)

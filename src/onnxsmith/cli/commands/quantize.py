@@ -43,7 +43,11 @@ class Circumstances:
     """How inputs are generated, and whether time is measured."""
 
     no_time: bool = flag("measure no time")
-    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
+    dim: tuple[str, ...] = option(
+        "size of a symbolic dimension, or its range: batch=1, height=64..1024; repeatable",
+        default=(),
+        metavar="NAME=SIZE",
+    )
     seed: int = option("seed of generated inputs", default=0)
 
     def given(self) -> dict[str, Any]:
@@ -221,7 +225,11 @@ class Bisect(Command):
         metavar="SPEC",
     )
     only_given: bool = flag("compare on the given inputs only; generate none")
-    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=1; repeatable", default=(), metavar="NAME=SIZE")
+    dim: tuple[str, ...] = option(
+        "size of a symbolic dimension, or its range: batch=1, height=64..1024; repeatable",
+        default=(),
+        metavar="NAME=SIZE",
+    )
     runtime: str | None = option("runtime to compare on: onnxruntime or reference", metavar="NAME")
     any_runtime: bool = flag("judge by rounding only, even if the runtime has no kernels of the dtype")
     tries: int | None = option("largest number of variants to try; default: no limit", metavar="COUNT")

@@ -29,7 +29,9 @@ class Run(Command):
     )
     random: bool = flag("generate the inputs that were not given")
     dim: tuple[str, ...] = option(
-        "size of a symbolic dimension for --random: batch=4; repeatable", default=(), metavar="NAME=SIZE"
+        "size of a symbolic dimension for --random, or its range: batch=4, height=64..1024; repeatable",
+        default=(),
+        metavar="NAME=SIZE",
     )
     runtime: str | None = option("runtime: onnxruntime, openvino, tract, iree, web or reference", metavar="NAME")
     provider: str = option("execution provider: cpu, cuda or tensorrt; an error if it is missing", default="cpu")
@@ -77,7 +79,11 @@ class Bench(Command):
         default=(),
         metavar="SPEC",
     )
-    dim: tuple[str, ...] = option("size of a symbolic dimension: batch=8; repeatable", default=(), metavar="NAME=SIZE")
+    dim: tuple[str, ...] = option(
+        "size of a symbolic dimension, or its range: batch=8, height=64..1024; repeatable",
+        default=(),
+        metavar="NAME=SIZE",
+    )
     batch: str = option("batch sizes for throughput: 1,4,16, or NAME=1,4,16 of another dimension", default="")
     threads: str = option("numbers of threads for throughput: 1,2", default="")
     profile: bool = flag("show which operators, torch modules and kernels take the time; on onnxruntime")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -27,6 +27,7 @@ from onnxsmith.comparison.outputs.single_input_layers import LayerOptions
 from onnxsmith.comparison.outputs.two_sides import TwoSides, unoptimised
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.runtimes.base import Program
 from onnxsmith.verification.explore import Explorer
 from onnxsmith.verification.inputs.input_files import write_npz
@@ -44,7 +45,7 @@ def compare(
     candidate: Any,
     *,
     inputs: Inputs = (),
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes | None = None,
     runtime: str | None = None,
     generate: bool = True,
     seed: int = 0,

@@ -26,6 +26,7 @@ from onnxsmith.comparison.outputs.single_input_layers import only_grown
 from onnxsmith.comparison.outputs.state_names import fed_back
 from onnxsmith.editor.edit import Edit
 from onnxsmith.editor.steps.extract import Extract
+from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes import torch_eager as programs
@@ -34,7 +35,7 @@ from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.verification import float64_session, random_draws, runtime_choice
 from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.explore import Plan
-from onnxsmith.verification.inputs import user_inputs
+from onnxsmith.verification.inputs import size_limits, user_inputs
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.size_constraints import numbers
 from onnxsmith.verification.inputs.user_inputs import Inputs
@@ -221,7 +222,7 @@ def compared(
     candidate: Any,
     *,
     inputs: Inputs,
-    sizes: Mapping[str, int] | None,
+    sizes: Sizes | None,
     runtime: str | None,
     generate: bool,
     seed: int,
@@ -258,7 +259,11 @@ def compared(
     for one in (a, b):
         if one.only_input is not None and not feeds:
             feeds, generate = _saved(one, a), False
-    plan = Plan(generator, feeds, known=sizes or {}, start=a.example_sizes, generate=generate, seed=seed)
+    size_limits.refuse_unknown(sizes, a.interface, b.interface)
+    own = a.interface.related(b.interface.relations)
+    meant = {name: one for name, one in b.interface.ranges.items() if name in size_limits.names(own)}
+    generator = generator.under(replace(own, ranges={**meant, **own.ranges}))
+    plan = Plan(generator, feeds, known=user_inputs.sizes(sizes), start=a.example_sizes, generate=generate, seed=seed)
     return Compared(a, b, plan, tolerances, tolerance, notes, coarser, few_steps, calls, clauses)
 
 

@@ -195,7 +195,7 @@ def _as_program(side: SideSource, other: Signature) -> SideSource:
     ports = program.signature.inputs
     if len(ports) == len(other.inputs):
         ports = tuple(_opened(mine, theirs) for mine, theirs in zip(ports, other.inputs, strict=True))
-    opened = replace(program, signature=Signature(ports, program.signature.outputs))
+    opened = replace(program, signature=replace(program.signature, inputs=ports, ranges=other.ranges))
     return replace(
         side,
         source=opened,

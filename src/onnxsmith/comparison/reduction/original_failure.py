@@ -14,14 +14,16 @@ from onnxsmith.comparison.reduction.case import Case, fed
 from onnxsmith.comparison.reduction.checks.base import End, Outcome
 from onnxsmith.comparison.reduction.oracle import Oracle
 from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure.dim_ranges import Size
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.verification.inputs.draw_description import SPREADS
 from onnxsmith.verification.inputs.generate import Feed, Generator
+from onnxsmith.verification.inputs.size_limits import SizeLimits, refuse_unknown
 from onnxsmith.verification.inputs.size_proposals import bases
 
 
 def failing(
-    model: ir.Model, oracle: Oracle, given: Mapping[str, Any] | None, sizes: Mapping[str, int], seed: int
+    model: ir.Model, oracle: Oracle, given: Mapping[str, Any] | None, sizes: Mapping[str, Size], seed: int
 ) -> tuple[Case, str, list[str]]:
     """Returns the first inputs on which the model fails. Sets `oracle.first`, with which later failures are
     compared."""
@@ -83,7 +85,7 @@ _MOST = 24
 
 
 def proposals(
-    model: ir.Model, given: Mapping[str, Any] | None, sizes: Mapping[str, int], seed: int
+    model: ir.Model, given: Mapping[str, Any] | None, sizes: Mapping[str, Size], seed: int
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yields labelled inputs to try: `given`, or else generated ones, or else an empty feed if none can be
     generated."""
@@ -101,13 +103,15 @@ def proposals(
         yield "no inputs: none could be generated", {}
 
 
-def _generated(model: ir.Model, sizes: Mapping[str, int], seed: int) -> Iterator[Feed]:
+def _generated(model: ir.Model, sizes: Mapping[str, Size], seed: int) -> Iterator[Feed]:
     generator = Generator.for_model(inferred(model)[0]).under(signature(model))
     choices = generator.choices()
     first = {name: values[0] for name, values in choices.items()}
     others = [{**first, name: value} for name, values in choices.items() for value in values[1:]]
+    refuse_unknown(sizes, generator.signature)
+    limits = SizeLimits(generator.signature, sizes)
     try:
-        for base in itertools.islice(bases(generator.signature, sizes), _MOST_SIZES):
+        for base in itertools.islice(bases(generator.signature, limits.known, limits), _MOST_SIZES):
             for spread in SPREADS:
                 yield generator.feed(base, seed=seed, spread=spread, chosen=first)
             for chosen in others:

@@ -29,6 +29,7 @@ from onnxsmith.comparison.reduction.runtime_workers import Bench, identity
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes.base import Feeds
 from onnxsmith.verification.inputs import user_inputs as given_inputs
@@ -44,7 +45,7 @@ def reduce(
     *,
     check: str | Check | Function,
     inputs: Mapping[str, Any] | Sequence[str] | None = None,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes | None = None,
     status: int | None = None,
     anonymise: bool = False,
     time_limit: float | None = None,
@@ -72,7 +73,7 @@ def reduce(
             refuse_loss([target], [source, model, inputs, check])
         oracle = Oracle(judge, bench)
         with stage("find the failure"):
-            case, label, notes = failing(model, oracle, _given(inputs, model), sizes or {}, seed)
+            case, label, notes = failing(model, oracle, _given(inputs, model), given_inputs.sizes(sizes), seed)
         refuse_flaky(case, oracle)
         with stage("reduce"):
             process = Process(case, oracle)

@@ -34,6 +34,8 @@ from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import save_for_now
 from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.structure.dim_ranges import Sizes
+from onnxsmith.verification.inputs import user_inputs
 
 _ONLY_SOME = {"bench/no-profile", "bench/no-threads"}
 """Names the problems that are no failure if other runtimes do not have them: some runtimes have no profiler, or no
@@ -45,7 +47,7 @@ def bench(
     *models: Any,
     subjects: Sequence[str] = (),
     inputs: Mapping[str, Any] | Sequence[str] = (),
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes | None = None,
     batches: Sequence[int] = (),
     batch_name: str = "",
     threads: Sequence[int] = (),
@@ -86,7 +88,7 @@ def bench(
     request = Request(
         subjects=subjects,
         inputs=inputs,
-        sizes=sizes or {},
+        sizes=user_inputs.sizes(sizes),
         batches=batches,
         batch_name=batch_name,
         threads=threads,

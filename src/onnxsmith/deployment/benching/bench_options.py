@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxsmith.base.problem import problem
+from onnxsmith.graph.structure.dim_ranges import Size
 
 SECONDS = 20.0
 """Sets the default seconds of measuring. A choice."""
@@ -19,7 +20,7 @@ class Request:
 
     subjects: Sequence[str]
     inputs: Mapping[str, Any] | Sequence[str]
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, Size]
     batches: Sequence[int]
     batch_name: str
     threads: Sequence[int]

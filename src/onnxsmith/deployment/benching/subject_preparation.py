@@ -12,9 +12,10 @@ from onnxsmith.comparison.outputs.comparison_setup import Compared, compared, ev
 from onnxsmith.comparison.outputs.sides import SideSource, as_programs, renamed, side, under
 from onnxsmith.deployment.benching.subjects import Failed, Subject
 from onnxsmith.graph.shapes.dims import symbols
+from onnxsmith.graph.structure.dim_ranges import Size, one_size
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.verification.input_search import Plan
-from onnxsmith.verification.inputs import user_inputs
+from onnxsmith.verification.inputs import size_limits, user_inputs
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.rounding import asked
@@ -90,7 +91,7 @@ def _lacking(needed: Sequence[str], lead: SideSource) -> OnnxsmithError:
 
 
 def chosen(
-    lead: Ready, inputs: Mapping[str, Any] | Sequence[str], sizes: Mapping[str, int], seed: int, *, check: bool = True
+    lead: Ready, inputs: Mapping[str, Any] | Sequence[str], sizes: Mapping[str, Size], seed: int, *, check: bool = True
 ) -> Chosen:
     """Returns the given inputs. Without given inputs, returns generated inputs that the lead accepts, or the example
     inputs if all models are torch models.
@@ -101,9 +102,10 @@ def chosen(
     """
     interface = lead.side.interface
     named = symbols(Signature(interface.inputs, ()))
-    stray = [name for name in sizes if name not in named]
+    stray = [name for name in sizes if name not in (*named, *size_limits.names(interface))]
     if stray:
         raise _no_dimension(stray[0], sorted(named), lead)
+    sizes = one_size(sizes)
     values = dict(inputs) if isinstance(inputs, Mapping) else user_inputs.values(inputs, interface)
     lacking = [port.name for port in interface.required() if port.name not in values]
     if values and not lacking:
@@ -116,6 +118,7 @@ def chosen(
         return Chosen(feed, dict(feed.sizes), "the torch model's example inputs")
     known = {**of_feed(Signature(tuple(p for p in interface.inputs if p.name in values), ()), values), **sizes}
     plan = planned(lead.side.model, interface, known, seed)
+    known = dict(plan.known)
     unsized = sorted(symbols(Signature(plan.generator.signature.inputs, ())) - known.keys())
     if unsized:
         raise _unsized(unsized, lead)
@@ -142,7 +145,7 @@ def _accepted(lead: Ready, feed: Feed, plan: Plan) -> tuple[Feed, tuple[str, ...
     return feed, ()
 
 
-def _agree(sizes: Mapping[str, int], feed: Feed) -> None:
+def _agree(sizes: Mapping[str, Size], feed: Feed) -> None:
     """Raises `run/dimension-conflict` if a given size contradicts the given inputs."""
     for name, size in sizes.items():
         if feed.sizes.get(name, size) != size:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.structure import dim_ranges
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.verification.inputs.size_proposals import of_feed
 
@@ -23,21 +25,18 @@ class Range:
     most: int
 
 
-def ranges(
-    given: Mapping[str, tuple[int, int, int]] | Sequence[str], symbols: Sequence[str], interface: Signature
-) -> dict[str, Range]:
-    """Reads the declared ranges by dimension from texts such as `batch=1:4:16`, or from tuples. The result is in the
-    order of `symbols`, the named symbolic dimensions.
+def ranges(given: dim_ranges.Asked, symbols: Sequence[str], interface: Signature) -> dict[str, Range]:
+    """Reads the declared ranges by dimension, from texts such as `batch=1:4:16`, `batch=1..16` and `batch=4`, or from
+    tuples. Without a usual size, the geometric mean of least and largest is the usual size. The result is in the order
+    of `symbols`, the named symbolic dimensions.
 
     Raises:
         OnnxsmithError: `bundle/dim-range` for a text that is no range, for a dimension that the model lacks, that has
             no name, or that no input has.
     """
     found: dict[str, Range] = {}
-    pairs = given.items() if isinstance(given, Mapping) else [_parsed(text) for text in given]
-    for name, sizes in pairs:
-        if len(sizes) != 3 or not 0 < sizes[0] <= sizes[1] <= sizes[2]:
-            raise _no_range(f"{name}={':'.join(map(str, sizes))}")
+    for name, declared in _pairs(given):
+        sizes = (declared.least, declared.usual, declared.most)
         if name not in symbols:
             raise _unknown(name, sizes, symbols, interface)
         if name not in interface.symbols():
@@ -47,8 +46,24 @@ def ranges(
                 why="the model computes its size, so nobody can choose it",
                 fix="leave this --dim-range out",
             )
-        found[name] = Range(*sizes)
+        found[name] = declared
     return {name: found[name] for name in symbols if name in found}
+
+
+def _pairs(given: dim_ranges.Asked) -> Iterator[tuple[str, Range]]:
+    items = given.items() if isinstance(given, Mapping) else [(text, text) for text in given or ()]
+    for key, value in items:
+        text = f"{key}={value}" if isinstance(given, Mapping) else str(value)
+        try:
+            read = dim_ranges.read({key: value} if isinstance(given, Mapping) else [str(value)])
+        except OnnxsmithError:
+            raise _no_range(text) from None
+        for name, size in read.items():
+            held = dim_ranges.Range(size, size, size) if isinstance(size, int) else size
+            if held.most is None or held.least < 1:
+                raise _no_range(text)
+            usual = held.usual if held.usual is not None else math.isqrt(held.least * held.most)
+            yield name, Range(held.least, usual, held.most)
 
 
 def nameless(interface: Signature) -> list[tuple[str, int]]:
@@ -111,18 +126,11 @@ def _unknown(name: str, sizes: Sequence[int], symbols: Sequence[str], interface:
     )
 
 
-def _parsed(text: str) -> tuple[str, tuple[int, ...]]:
-    name, equals, sizes = text.rpartition("=")
-    numbers = sizes.split(":")
-    if not equals or not name or not all(number.strip().isdigit() for number in numbers):
-        raise _no_range(text)
-    return name.strip(), tuple(int(number) for number in numbers)
-
-
 def _no_range(text: str) -> Exception:
     return problem(
         "bundle/dim-range",
         f"{text!r} is not a range of sizes",
-        why="a range is the least, the usual and the largest size, each at least 1, in ascending order",
+        why="a range is the least and the largest size, and between them the usual one; each at least 1, in ascending "
+        "order",
         fix="--dim-range batch=1:4:16",
     )

@@ -28,6 +28,7 @@ from onnxsmith.graph.structure.signature import signature
 from onnxsmith.targets.judges.base import Target
 from onnxsmith.targets.profiles.profile_format import Profile
 from onnxsmith.verification.inputs import user_inputs
+from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.user_inputs import Inputs
 
 
@@ -63,6 +64,7 @@ def check(
         found = load(model)
         source = Path(model) if isinstance(model, str | Path) else None
         refuse_loss([output], [model, inputs], in_place=source)
+        refuse_unknown(verify.sizes, signature(found))
         subject = Subject(
             found, source, user_inputs.inputs(inputs, signature(found)), user_inputs.sizes(verify.sizes), verify.seed
         )

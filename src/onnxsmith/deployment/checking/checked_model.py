@@ -20,6 +20,7 @@ from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.shapes.symbolic_inference import infer, inferred
 from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.dim_ranges import Size, one_size
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.graph_cuts import cut
@@ -28,6 +29,7 @@ from onnxsmith.runtimes.base import Feeds, Outputs, Session
 from onnxsmith.verification.by_layer.intermediates import intermediates
 from onnxsmith.verification.input_search import Plan, Search, Tries
 from onnxsmith.verification.inputs.generate import Feed, Generator
+from onnxsmith.verification.inputs.size_limits import SizeLimits
 from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.runtime_choice import able
 
@@ -46,7 +48,7 @@ class Subject:
     model: ir.Model
     source: Path | None = None
     given: tuple[Feed, ...] = ()
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, Size] = field(default_factory=dict)
     seed: int = 0
     _folder: TemporaryDirectory[str] | None = None
     _values: dict[str, Any] = field(default_factory=dict)
@@ -72,7 +74,9 @@ class Subject:
                 found = Search(Tries(session, Plan(generator, known=self.sizes, seed=self.seed))).base()
                 return None if found is None else found.feed.values
         except OnnxsmithError:  # no runtime here takes the model, but a target may
-            sizes = {**dict.fromkeys(symbols(generator.signature), 1), **self.sizes}
+            limits = SizeLimits(generator.signature, self.sizes)
+            ones = {**dict.fromkeys(symbols(generator.signature), 1), **one_size(self.sizes)}
+            sizes = limits.fitted(ones) or ones
             return generator.feed(sizes, seed=self.seed).values
 
     @property

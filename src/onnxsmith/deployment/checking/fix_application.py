@@ -128,7 +128,7 @@ def _at_fixed_sizes(
         return None
     wanted = sorted(symbols(signature(now.model)))
     sizes = of_feed(signature(now.model), static.feeds or {})
-    lacking = [one for one in wanted if one in sizes and one not in now.sizes]
+    lacking = [one for one in wanted if one in sizes and not isinstance(now.sizes.get(one), int)]
     if lacking and not now.given:
         options = " ".join(f"--dim {one}={sizes[one]}" for one in lacking)
         return _Step(

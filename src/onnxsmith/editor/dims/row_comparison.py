@@ -20,6 +20,7 @@ from onnxsmith.base.settings import Verify
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure.dim_ranges import Range, Size, one_size
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
@@ -350,11 +351,11 @@ class Tried:
 
 
 def tried(
-    candidate: Path | ir.Model, symbol: str, size: int, known: Mapping[str, int], given: Mapping[str, int], seed: int
+    candidate: Path | ir.Model, symbol: str, size: int, known: Mapping[str, int], given: Mapping[str, Size], seed: int
 ) -> Tried:
     """Runs the edited model at the original's `size` of `symbol`, and at other sizes. The other sizes are the size in
-    `given`, if any; else the usual sizes, and multiples if the model takes none of the usual sizes. `known` are the
-    original's sizes of all symbols.
+    `given`, if any; else the usual sizes, and multiples if the model takes none of the usual sizes, all in the range of
+    `given` or of the file. `known` are the original's sizes of all symbols.
 
     Raises:
         OnnxsmithError: `edit/does-not-run` if the model takes no other size than the original's.
@@ -379,14 +380,16 @@ def tried(
         return True
 
     fits(size, {})
-    if symbol in given:
-        beside = {name: one for name, one in given.items() if name in others}
-        _ = fits(given[symbol], {}) or (beside and fits(given[symbol], beside))
+    asked = given.get(symbol, generator.signature.ranges.get(symbol, Range()))
+    if isinstance(asked, int):
+        beside = {name: one for name, one in one_size(given).items() if name in others}
+        _ = fits(asked, {}) or (beside and fits(asked, beside))
     else:
-        for one in usual(size):
+        ends = [] if asked.most is None else [asked.least or 1, asked.most]
+        for one in dict.fromkeys(one for one in (*usual(size), *ends) if asked.holds(one)):
             fits(one, {})
         # Only the original's size ran: the model may take multiples only.
-        for one in _further(size) if len(found.feeds) < 2 else ():
+        for one in filter(asked.holds, _further(size)) if len(found.feeds) < 2 else ():
             fits(one, {})
             if len(found.feeds) > _ENOUGH:
                 break

@@ -188,4 +188,4 @@ _UNBOUNDED = 2**62
 def with_shapes(program: TorchProgram, model: ir.Model) -> TorchProgram:
     """Returns the program with the output dtypes and shapes of the graph, for reports."""
     outputs = signature(model).outputs
-    return replace(program, signature=Signature(program.signature.inputs, outputs))
+    return replace(program, signature=replace(program.signature, outputs=outputs))

@@ -21,6 +21,7 @@ from onnxsmith.exporter.inputs import object_flattening, port_names, stateful
 from onnxsmith.exporter.inputs.forward_parameters import signature
 from onnxsmith.exporter.inputs.state_holders import Watched
 from onnxsmith.graph.shapes import dims
+from onnxsmith.graph.structure.dim_ranges import Range
 from onnxsmith.graph.structure.signature import Dim, Port, Signature, is_symbol
 from onnxsmith.graph.structure.tensor_paths import near
 from onnxsmith.runtimes.torch_eager import Memory, TorchProgram, to_array
@@ -94,7 +95,7 @@ def build(
     outputs, results = _outputs(given_out, output_names, list(example), numbers=numbers)
     program = TorchProgram(
         module=model.module,
-        signature=Signature(tuple(inputs), tuple(outputs)),
+        signature=Signature(tuple(inputs), tuple(outputs), {name: Range(*one) for name, one in (limits or {}).items()}),
         leaves=[None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves],
         names=names,
         rebuild=lambda values: pytree.tree_unflatten(list(map(_like, values, leaves)), spec),

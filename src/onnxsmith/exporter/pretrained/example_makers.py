@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from onnxsmith.graph.structure.dim_ranges import Range
+
 _BATCH, _LENGTH, _NEW, _PIXELS, _SAMPLES = 2, 8, 3, 224, 16000
 """The examples have these sizes. A choice: small and different from each other. 224 pixels and 16000 samples (1 s at 16
 kHz) are the usual sizes of image and speech models."""
@@ -96,6 +98,25 @@ def _picture_size(config: Any, processor: Mapping[str, Any]) -> tuple[int, int]:
         if isinstance(size, list | tuple):
             return int(size[0]), int(size[-1])
     return _PIXELS, _PIXELS
+
+
+_WIDEST = 4
+"""Limits how many times longer than its other side a picture is that a processor gets. A choice: a panorama."""
+
+
+def ranges(folder: Path, example: torch.Tensor | None) -> dict[str, Range]:
+    """Returns the heights and widths that the image processor makes: if it scales a picture until its longest edge has
+    a size, no edge is longer, and the other edge follows from the shape of the picture. The ranges hold the example."""
+    processor = read(folder / "preprocessor_config.json")
+    size, most = processor.get("size"), None
+    if isinstance(size, Mapping) and not processor.get("crop_size"):
+        most = size.get("longest_edge")
+    if not isinstance(most, int) or not isinstance(size, Mapping):
+        return {}
+    shortest = size.get("shortest_edge")
+    least = min(most // _WIDEST, shortest) if isinstance(shortest, int) else most // _WIDEST
+    held = [] if example is None else list(example.shape[-2:])
+    return dict.fromkeys(("height", "width"), Range(max(min(least, *held, most), 1), max(most, *held, 1)))
 
 
 def _wave(config: Any, folder: Path) -> Made:

@@ -12,8 +12,10 @@ import torch
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import first_few, several
 from onnxsmith.exporter.factory import TorchModel, broken_package
+from onnxsmith.exporter.pretrained.example_makers import ranges
 from onnxsmith.exporter.pretrained.pretrained_examples import CACHE, PAST_INPUT, examples
 from onnxsmith.exporter.pretrained.tasks import PAST, chosen
+from onnxsmith.graph.structure.dim_ranges import Range
 
 _SAFE, _PICKLED = "*.safetensors", "pytorch_model*.bin"
 
@@ -24,6 +26,8 @@ class Pretrained:
 
     model: TorchModel
     dynamic: dict[str, dict[int, str]]
+    ranges: dict[str, Range]
+    """Holds the sizes that the processor makes, by the name of the dimension."""
 
 
 def load(place: str, task: str) -> Pretrained:
@@ -59,7 +63,7 @@ def load(place: str, task: str) -> Pretrained:
     notes = (f"{type(module).__name__} for {task}", *notes)
     names = {CACHE: PAST_INPUT}
     model = TorchModel(module, (), found.kwargs, notes=notes, names=names, limits=found.limits, more=found.more)
-    return Pretrained(model, found.dynamic)
+    return Pretrained(model, found.dynamic, ranges(folder, found.kwargs.get("pixel_values")))
 
 
 def _transformers() -> Any:

@@ -66,6 +66,43 @@ def evaluate(dim: Dim | None, sizes: Mapping[str, int]) -> int | None:
     return int(value) if value == int(value) and 0 <= value < _MOST else None
 
 
+def amount(dim: Dim, sizes: Mapping[str, int]) -> Fraction | None:
+    """Returns the value of an expression, which may be negative or a fraction; None if these sizes give no value."""
+    if isinstance(dim, int):
+        return Fraction(dim)
+    if dim in sizes:
+        return Fraction(sizes[dim])
+    tree, names = _parsed(dim)
+    if tree is None or any(name not in sizes for name in names):
+        return None
+    try:
+        return _value(tree, [sizes[name] for name in names])
+    except (ArithmeticError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def is_affine(dim: str) -> bool:
+    """Whether an expression has sums, differences, and products and quotients with a number only."""
+    tree, _ = _parsed(dim)
+    return _is_affine(tree)
+
+
+def _is_affine(node: ast.expr | None) -> bool:
+    match node:
+        case ast.Constant() | ast.Name():
+            return True
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return _is_affine(inner)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            return _is_affine(left) and _is_affine(right)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            number = isinstance(left, ast.Constant) or isinstance(right, ast.Constant)
+            return number and _is_affine(left) and _is_affine(right)
+        case ast.BinOp(left=left, op=ast.Div(), right=ast.Constant()):
+            return _is_affine(left)
+    return False
+
+
 def names_in(dim: str) -> tuple[str, ...]:
     """Returns the names in an expression; none if the text is not an expression."""
     tree, names = _parsed(dim)
@@ -82,7 +119,9 @@ def symbols(signature: Signature) -> tuple[str, ...]:
     large, small = dict.fromkeys(found, _DIVISIBLE), dict.fromkeys(found, 1)  # `32 - seq` has a value at 1 only
     for port in signature.required():
         for dim in port.shape or ():
-            if isinstance(dim, str) and evaluate(dim, large) is None and evaluate(dim, small) is None:
+            if not isinstance(dim, str) or (is_affine(dim) and all(name in large for name in names_in(dim))):
+                continue
+            if evaluate(dim, large) is None and evaluate(dim, small) is None:
                 found.append(dim)
                 large[dim], small[dim] = _DIVISIBLE, 1
     return tuple(found)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure import carried_fields, dim_relations
+from onnxsmith.graph.structure import carried_fields, dim_ranges, dim_relations
+from onnxsmith.graph.structure.dim_ranges import Range
 
 Dim = int | str
 """Is a size, or a symbolic dimension: a name (`batch`) or an expression over names (`3*height`)."""
@@ -45,10 +46,15 @@ class Port:
 
 @dataclass(frozen=True)
 class Signature:
-    """The inputs and outputs of a model, in the file's order."""
+    """The inputs and outputs of a model, in the file's order.
+
+    `ranges` are the sizes for which the model is meant, by the name of the dimension. `relations` are the expressions
+    of the names that follow from other names; in the shapes, the expressions stand in place of these names."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    ranges: Mapping[str, Range] = field(default_factory=dict, compare=False)
+    relations: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def symbols(self) -> tuple[str, ...]:
         """Returns the free symbols in the dimensions of the required inputs, in order of first appearance.
@@ -81,7 +87,9 @@ class Signature:
                 for port in ports
             )
 
-        return Signature(under(self.inputs), under(self.outputs))
+        return replace(
+            self, inputs=under(self.inputs), outputs=under(self.outputs), relations={**self.relations, **known}
+        )
 
     def required(self) -> tuple[Port, ...]:
         """Returns the inputs without a default."""
@@ -117,6 +125,7 @@ def signature(model: ir.Model) -> Signature:
     found = Signature(
         inputs=tuple(_port(value, default=value.name in names) for value in graph.inputs),
         outputs=tuple(_port(value) for value in graph.outputs),
+        ranges=dim_ranges.ranges(model),
     )
     return found.related(dim_relations.relations(model))
 

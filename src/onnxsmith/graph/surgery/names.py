@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes.dims import evaluate
-from onnxsmith.graph.structure import dim_relations, walk
+from onnxsmith.graph.structure import dim_ranges, dim_relations, walk
 from onnxsmith.graph.structure.fresh import unused
 
 
@@ -44,6 +44,7 @@ def fix_symbols(model: ir.Model, sizes: Mapping[str, int]) -> None:
         elif name not in sizes:
             left[name] = text
     dim_relations.record(model, left)
+    dim_ranges.record(model, {name: one for name, one in dim_ranges.ranges(model).items() if name not in sizes})
     for value in _values(model):
         if value.shape is not None and not value.shape.is_static():
             value.shape = fixed_shape(value.shape, sizes)
@@ -95,6 +96,7 @@ def rename_symbols(model: ir.Model, new: Mapping[str, str]) -> None:
         return
     pattern = re.compile(r"\b(" + "|".join(re.escape(name) for name in sorted(new, key=len, reverse=True)) + r")\b")
     dim_relations.rename(model, lambda text: new.get(text) or pattern.sub(lambda match: _operand(new[match[1]]), text))
+    dim_ranges.rename(model, lambda name: new.get(name, name))
     for value in _values(model):
         shape = value.shape
         if shape is None or shape.is_static():

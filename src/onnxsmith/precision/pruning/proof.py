@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import onnx_ir as ir
 
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.settings import Verify
+from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.pruning.channel_groups import Channels
@@ -29,7 +28,7 @@ def proven(
     found: Channels,
     samples: Samples | None,
     *,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes | None = None,
     seed: int = 0,
 ) -> Verification:
     """Compares the pruned model with the whole one, in which the weights that read removed channels are zero.
@@ -56,7 +55,7 @@ def proven(
 # Compares the model that channels are followed through with the given one.
 
 
-def compared(loaded: ir.Model, sizes: Mapping[str, int] | None, seed: int) -> Working:
+def compared(loaded: ir.Model, sizes: Sizes | None, seed: int) -> Working:
     """Prepares the model through which channels are followed. If it is not proven equal to the given model, prepares it
     without rewrites."""
     found = working(loaded)

@@ -26,6 +26,7 @@ from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import save_for_now, staged
 from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.precision import quantisation_request as requests
 from onnxsmith.precision.final import scores_of, time_ratio, times_said
 from onnxsmith.precision.keep_list_output import checked as checked_path
@@ -76,7 +77,7 @@ def prune(
     samples: int | None = None,
     evaluations: int = 12,
     measure_time: bool = True,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes | None = None,
     seed: int = 0,
 ) -> Result:
     """Removes channels from a model, so that its tensors become smaller.
@@ -168,7 +169,7 @@ class _Pruning:
         measure: Measure,
         choice: Choice,
         keep: Sequence[str],
-        sizes: Mapping[str, int] | None,
+        sizes: Sizes | None,
         where: str,
         saliency: Saliency,
     ) -> None:

@@ -14,6 +14,8 @@ from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.words import first_few, several
 from onnxsmith.graph.shapes.symbolic_inference import infer
 from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.dim_ranges import Sizes as DimSizes
+from onnxsmith.graph.structure.dim_ranges import one_size, read
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.precision.model_preparation import quantisers
@@ -46,9 +48,9 @@ class Counting:
         OnnxsmithError: `inspect/unknown-dim` if no input has a dimension of a given name.
     """
 
-    def __init__(self, model: ir.Model, given: Mapping[str, int] | None, where: str) -> None:
+    def __init__(self, model: ir.Model, given: DimSizes | None, where: str) -> None:
         interface = signature(model)
-        self._sizes = Sizes(given or {}, batches(interface))
+        self._sizes = Sizes(one_size(read(given)), batches(interface))
         for dim in interface.symbols():
             self._sizes.value(dim)
         unused = self._sizes.unused()

@@ -26,6 +26,7 @@ from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.reading.statistics import statistics as statistics_of
+from onnxsmith.graph.structure.dim_ranges import Size, Sizes
 from onnxsmith.graph.structure.signature import Port, Signature, signature
 from onnxsmith.graph.structure.tensor_paths import Place, find, unknown
 from onnxsmith.graph.surgery.exposing import Exposing
@@ -38,6 +39,7 @@ from onnxsmith.verification.by_layer.intermediates import BUDGET, Intermediates
 from onnxsmith.verification.by_layer.value_bundle import About, Role, Writer
 from onnxsmith.verification.input_search import Plan
 from onnxsmith.verification.inputs import user_inputs
+from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.metrics.base import is_numeric, widen
 from onnxsmith.verification.run import instead, planned, said_of
 from onnxsmith.verification.value_comparison import is_float
@@ -56,7 +58,7 @@ def dump(
     tensors: Sequence[str] = (),
     inputs: Mapping[str, Any] | Sequence[str] = (),
     runtime: str | None = None,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes | None = None,
     seed: int = 0,
     statistics: bool = True,
     budget: int = BUDGET,
@@ -82,7 +84,7 @@ def dump(
             refuse_loss([target], [source, model, inputs])
             interface = signature(model)
             values = dict(inputs) if isinstance(inputs, Mapping) else user_inputs.values(inputs, interface)
-            plan = _plan(model, interface, values, sizes or {}, seed)
+            plan = _plan(model, interface, values, user_inputs.sizes(sizes), seed)
             feeds = (
                 values if plan is None else {**plan.generator.feed(dict(plan.start or {}), seed=seed).values, **values}
             )
@@ -161,11 +163,12 @@ def _report(
 
 
 def _plan(
-    model: ir.Model, interface: Signature, values: Mapping[str, Any], sizes: Mapping[str, int], seed: int
+    model: ir.Model, interface: Signature, values: Mapping[str, Any], sizes: Mapping[str, Size], seed: int
 ) -> Plan | None:
     """Returns the plan for inputs without a value; None if all inputs have a value."""
     if all(port.name in values for port in interface.required()):
         return None
+    refuse_unknown(sizes, interface)
     return planned(model, interface, {**_sizes(interface, values), **sizes}, seed)
 
 

@@ -18,6 +18,7 @@ from onnxsmith.graph.structure.signature import Port, Signature, is_symbol
 
 if TYPE_CHECKING:
     from onnxsmith.verification.inputs.generate import Generator
+    from onnxsmith.verification.inputs.size_limits import SizeLimits
 
 Sizes = dict[str, int]
 
@@ -31,13 +32,18 @@ _MOST_BASES = 160
 """Limits the proposals. A choice: each proposal is a run of the reference."""
 
 
-def bases(signature: Signature, known: Mapping[str, int]) -> Iterator[Sizes]:
-    """Yields proposals with a size for every symbol. The likeliest proposal comes first; sizes in `known` stay."""
+def bases(signature: Signature, known: Mapping[str, int], limits: SizeLimits | None = None) -> Iterator[Sizes]:
+    """Yields proposals with a size for every symbol. The likeliest proposal comes first; sizes in `known` stay, and
+    all sizes are within the limits."""
     symbols = [symbol for symbol in dims.symbols(signature) if symbol not in known]
     if not symbols:
         yield dict(known)
         return
-    yield from itertools.islice(_unique(_proposals(symbols, batches(signature), known)), _MOST_BASES)
+    found: Iterator[Sizes] = _proposals(symbols, batches(signature), known, limits)
+    if limits:
+        fitted = (limits.fitted(one) for one in found)
+        found = (one for one in fitted if one is not None)
+    yield from itertools.islice(_unique(found), _MOST_BASES)
 
 
 def others(symbol: str, base: Mapping[str, int], signature: Signature) -> Iterator[int]:
@@ -103,20 +109,28 @@ def _ranked(port: Port) -> bool:
     return port.shape is not None and len(port.shape) >= 2
 
 
-def _proposals(symbols: list[str], batch_like: set[str], known: Mapping[str, int]) -> Iterator[Sizes]:
+def _proposals(
+    symbols: list[str], batch_like: set[str], known: Mapping[str, int], limits: SizeLimits | None
+) -> Iterator[Sizes]:
     free = [symbol for symbol in symbols if symbol not in batch_like]
     batches = [symbol for symbol in symbols if symbol in batch_like]
+    ladders = {symbol: limits.ladder(symbol, _LADDER) if limits else _LADDER for symbol in free}
+    rows = {symbol: limits.ladder(symbol, _BATCHES) if limits else _BATCHES for symbol in batches}
     ties = sorted(itertools.product((False, True), repeat=min(len(free), 4)), key=sum)
-    for batch in _BATCHES:
-        fixed = {**known, **dict.fromkeys(batches, batch)}
+
+    def at(symbol: str, index: int) -> int:
+        return ladders[symbol][index % len(ladders[symbol])]
+
+    for number, batch in enumerate(_BATCHES):
+        fixed = {**known, **{symbol: held[number % len(held)] for symbol, held in rows.items()}}
         for tie in ties:
             tied = {symbol for symbol, is_tied in zip(free, tie, strict=False) if is_tied}
             loose = [symbol for symbol in free if symbol not in tied]
-            for index, size in enumerate(_LADDER):
+            for index in range(max(map(len, ladders.values()), default=len(_LADDER))):
                 if len(loose) > 1:
-                    spread = [_LADDER[(index + step) % len(_LADDER)] for step in range(len(loose))]
-                    yield {**fixed, **dict.fromkeys(tied, batch), **dict(zip(loose, spread, strict=True))}
-                yield {**fixed, **dict.fromkeys(tied, batch), **dict.fromkeys(loose, size)}
+                    spread = {symbol: at(symbol, index + step) for step, symbol in enumerate(loose)}
+                    yield {**fixed, **dict.fromkeys(tied, batch), **spread}
+                yield {**fixed, **dict.fromkeys(tied, batch), **{symbol: at(symbol, index) for symbol in loose}}
 
 
 def _unique(proposals: Iterator[Sizes]) -> Iterator[Sizes]:

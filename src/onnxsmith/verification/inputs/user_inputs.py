@@ -11,6 +11,8 @@ import numpy as np
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files.load import load
+from onnxsmith.graph.structure import dim_ranges
+from onnxsmith.graph.structure.dim_ranges import Size
 from onnxsmith.graph.structure.signature import Port, Signature, signature
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.size_proposals import of_feed
@@ -130,21 +132,13 @@ def twice(name: str, texts: Sequence[str]) -> OnnxsmithError:
     )
 
 
-def sizes(texts: Sequence[str] | Mapping[str, int] | None) -> dict[str, int]:
-    """Returns the sizes of symbolic dimensions by name, from `--dim batch=1` texts or from a mapping.
+def sizes(given: dim_ranges.Asked) -> dict[str, Size]:
+    """Returns the sizes and ranges of symbolic dimensions by name, from `--dim` texts or from a mapping.
 
     Raises:
-        OnnxsmithError: `input/syntax`.
+        OnnxsmithError: `input/syntax`, `input/size-range`.
     """
-    if isinstance(texts, Mapping):
-        return dict(texts)
-    found: dict[str, int] = {}
-    for text in texts or ():
-        name, equals, size = text.rpartition("=")
-        if not equals or not size.strip().isdigit():
-            raise problem("input/syntax", f"{text!r} does not give a dimension a size", fix="write --dim batch=1")
-        found[name.strip()] = int(size)
-    return found
+    return dim_ranges.read(given)
 
 
 @dataclass

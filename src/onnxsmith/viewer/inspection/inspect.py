@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import onnx_ir as ir
@@ -22,6 +21,7 @@ from onnxsmith.graph.reading.program_lines import of_model as program_of
 from onnxsmith.graph.reading.weights import held
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import carried_fields
+from onnxsmith.graph.structure.dim_ranges import Sizes, one_size, read
 from onnxsmith.runtimes._lenient import checked
 from onnxsmith.viewer.inspection import lookup, tables
 from onnxsmith.viewer.inspection.costs.cost_report import costs as costs_of
@@ -38,7 +38,7 @@ def inspect(
     text: bool = False,
     name: str | None = None,
     costs: bool = False,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes | None = None,
     weights: str | Path | None = None,
     program: bool = False,
 ) -> Report:
@@ -84,7 +84,7 @@ def inspect(
             parts.append(tables.tensor_table(model))
     if costs or sizes:
         with stage("costs"):
-            parts.append(costs_of(shaped, sizes or {}, where))
+            parts.append(costs_of(shaped, one_size(read(sizes)), where))
     if program:
         parts.append(program_of(model, where))
     if text:

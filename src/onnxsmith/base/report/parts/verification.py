@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from onnxsmith.base.report.base import Block, Chart, Facts, Part, Places, Table, Text, Tone
 from onnxsmith.base.words import first_few, several
@@ -150,6 +150,8 @@ class Verification(Part):
     inside: int = 0
     """The number of intermediate tensors compared, if the outputs show too little; `power` then counts faults that any
     of these tensors shows."""
+    ranges: dict[str, str] = field(default_factory=dict)
+    """The range of each dimension that the user or the file limits: `64..1024`."""
 
     @property
     def differs(self) -> bool:
@@ -173,6 +175,7 @@ class Verification(Part):
             yield Text(f"NOT VERIFIED: {self.why_not}", Tone.WARN)
             return
         rows = [("reference", self.reference), ("candidate", self.candidate), ("runs", str(len(self.runs)))]
+        rows += [(f"range of {name}", text) for name, text in self.ranges.items()]
         rows += [(f"sizes of {name}", ", ".join(map(str, sizes))) for name, sizes in (self.sizes or {}).items()]
         if self.inside:
             rows.append(("tensors inside", f"{self.inside}, each computed from the reference's own"))
