@@ -15,7 +15,9 @@ class Verify:
     `runtime` is the name of a runtime, such as `reference`; None means the first that runs the model. `tolerance` is
     the largest difference relative to the root mean square of an output; None allows what rounding explains. `sizes`
     fixes symbolic dimensions, or limits them to a range: `{"batch": 1, "height": (64, 1024)}`, or texts such as
-    `batch=1` and `height=64..1024`.
+    `batch=1` and `height=64..1024`. `free` names outputs that are free by definition: `sign:vectors` up to a sign of
+    each column, `sign:u+vh:-1` one sign for a column of `u` and a row of `vh`, `order:boxes+scores` up to the order of
+    the rows.
     """
 
     runtime: str | None = option(
@@ -30,6 +32,11 @@ class Verify:
         default=(),
         name="dim",
         metavar="NAME=SIZE",
+    )
+    free: Sequence[str] = option(
+        "outputs that are free by definition: sign:vectors, order:boxes+scores; several times",
+        default=(),
+        metavar="KIND:NAME",
     )
 
 

@@ -43,6 +43,7 @@ from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.opset_conversion import with_rewritten
 from onnxsmith.runtimes._lenient import checked, is_off
+from onnxsmith.verification import free_values
 from onnxsmith.verification.inputs import user_inputs as given
 from onnxsmith.verification.inputs.user_inputs import Inputs
 from onnxsmith.verification.output_declarations import settled
@@ -216,6 +217,8 @@ class Edit:
             with self._clock:
                 self._work.notes += self._unused()
                 tidy(self._work.model)
+                new = {old: name for name, old in self._work.outputs.items() if old}
+                free_values.record(self._work.model, free_values.of_model(self._work.model).renamed(new))
                 if self._settings is not None:
                     dim_ranges.keep(self._work.model, given.sizes(self._settings.sizes))
                 versions.drop_unused_imports(self._work.model)

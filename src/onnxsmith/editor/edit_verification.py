@@ -25,7 +25,7 @@ from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.names import rename_ports
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options
-from onnxsmith.verification import runtime_choice
+from onnxsmith.verification import free_values, runtime_choice
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.user_inputs import sizes
@@ -82,7 +82,9 @@ def verified(
     """
     affected = work.affected()
     if settings is not None:
-        refuse_unknown(settings.sizes, signature(load(original)), signature(work.model))
+        sides = signature(load(original)), signature(work.model)
+        refuse_unknown(settings.sizes, *sides)
+        free_values.read(settings.free, [port.name for side in sides for port in side.outputs])
     outputs = [value for value in work.model.graph.outputs if value.name]
     changed = tuple(v.name or "" for v in outputs if v in affected and work.outputs.get(v.name or ""))
     new = tuple(v.name or "" for v in outputs if not work.outputs.get(v.name or ""))

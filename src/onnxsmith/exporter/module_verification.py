@@ -23,7 +23,7 @@ from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import dim_relations
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, in_double, in_single
-from onnxsmith.verification import runtime_choice
+from onnxsmith.verification import free_values, runtime_choice
 from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.explore import Plan, Run
 from onnxsmith.verification.inputs import user_inputs
@@ -171,4 +171,5 @@ def _plan(built: programs.Built, program: TorchProgram, shaped: ir.Model, settin
         seed=settings.seed,
         random=True,
         turned=built.turned,
+        free=free_values.of_model(shaped).joined(free_values.read(settings.free)),
     )

@@ -39,6 +39,7 @@ from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.optimizer.kernels import of_check
 from onnxsmith.optimizer.simplification_rounds import simplified
 from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.verification import free_values
 from onnxsmith.verification.ladder import climbed
 from onnxsmith.verification.output_declarations import settled
 
@@ -105,6 +106,9 @@ class Maker:
         output_axes.name(model, built.output_axes)
         input_axes.name(model, built.program.signature)
         dim_ranges.record(model, built.program.signature.ranges)
+        given = self.settings.verify.free if self.settings.verify else ()
+        outputs = [value.name or "" for value in model.graph.outputs]
+        free_values.record(model, free_values.read(graph.free).joined(free_values.read(given, outputs)))
         self._record(model, built)
         sides = turning(graph.branches, graph.sizes, dynamic_axes(built.program))
         built = replace(built, numbers=graph.numbers, turned=(*below(graph.bounds, graph.sizes), *sides))

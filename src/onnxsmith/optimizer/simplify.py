@@ -110,6 +110,10 @@ def simplify(
         most = _most_bytes(read, max_growth)
         narrow = Interface(fix_defaults, tuple(set_dim), tuple(keep_output), tuple(drop_output))
         read, narrowed = read.narrowed(narrow) if narrow else (read, ())
+        if settings is not None and settings.free:
+            from onnxsmith.verification import free_values
+
+            free_values.read(settings.free, [value.name or "" for value in read.model.graph.outputs])
         if settings is not None and settings.sizes:
             read = read.meant_for(settings.sizes)
         wanted = ForTarget.named(target) if target is not None else ForTarget("")

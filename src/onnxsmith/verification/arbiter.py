@@ -10,6 +10,7 @@ import numpy as np
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Outputs, Session
 from onnxsmith.verification.explore import Run
+from onnxsmith.verification.free_values import Free
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.metrics.base import widen
 from onnxsmith.verification.value_comparison import Difference, difference, is_float
@@ -43,6 +44,8 @@ class Arbiter:
         self._grown = grown
         self._asked: dict[int, bool] = {}
         self._reference, self._candidate = _Exact(prepare), _Exact(candidate or (lambda: None))
+        self.free = Free()
+        """Says which outputs are free up to a sign or an order. The float64 results follow the reference's choice."""
         self._most = np.inf if candidate is None else 2 * _WORST
 
     def is_asked(self, found: Difference) -> bool:
@@ -102,7 +105,8 @@ class Arbiter:
         return "no single operation is wrong: the graph amplifies their rounding" if self._asked[id(run)] else ""
 
     def _same_in_double(self, run: Run, name: str, value: Any) -> str:
-        ours, theirs = self._reference.outputs(run), self._candidate.outputs(run)
+        ours, theirs = self._exact(run), self._candidate.outputs(run)
+        theirs = None if ours is None or theirs is None else self.free.aligned(ours, theirs)
         if ours is None or theirs is None or name not in ours or name not in theirs or isinstance(value, list):
             return ""
         exact, other, given = (np.asarray(one) for one in (ours[name], theirs[name], value))
@@ -116,7 +120,8 @@ class Arbiter:
         return f"in float64 the two agree; in its own dtype the candidate is {kept.worst_rel:.1e} of the scale off"
 
     def _exact(self, run: Run) -> Outputs | None:
-        return self._reference.outputs(run)
+        found = self._reference.outputs(run)
+        return None if found is None else self.free.aligned(run.outputs, found)
 
 
 class _Exact:

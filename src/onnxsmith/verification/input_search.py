@@ -22,6 +22,7 @@ from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.shapes.dims import symbols as symbols_of
 from onnxsmith.graph.structure.dim_ranges import Range, Size, read
 from onnxsmith.runtimes.base import Outputs, Session
+from onnxsmith.verification.free_values import Free
 from onnxsmith.verification.inputs import size_proposals as proposals
 from onnxsmith.verification.inputs.draw_description import SPREADS, Manner
 from onnxsmith.verification.inputs.generate import Feed, Generator, refuse_negative
@@ -64,6 +65,8 @@ class Plan:
     seed: int = 0
     random: bool = False
     turned: Sequence[Sequence[Mapping[str, int]]] = ()
+    free: Free = field(default_factory=Free)
+    """Says which outputs are free up to a sign or an order."""
     ranges: Mapping[str, Range] = field(default_factory=dict)
     limits: SizeLimits = field(init=False)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from onnxsmith.runtimes.base import Outputs
 from onnxsmith.verification.explore import Run
+from onnxsmith.verification.free_values import Free
 from onnxsmith.verification.probe import Probe
 from onnxsmith.verification.value_comparison import Difference, difference
 
@@ -55,6 +56,8 @@ class Noise:
         self._probe = probe
         self._is_reference = is_reference
         self._other = other
+        self.free = Free()
+        """Says which outputs are free up to a sign or an order: turning a vector is no movement."""
         self._samples: dict[int, list[tuple[Outputs, Outputs]]] = {}
         self._kept: list[Run] = []
 
@@ -82,7 +85,7 @@ class Noise:
         known = self._samples[id(run)]
         usual = self._probe.plain(run.feed)
         if usual is not None and not known and self._is_reference:
-            known.append((run.outputs, usual))
+            known.append((run.outputs, self.free.aligned(run.outputs, usual)))
         if usual is None:
             return known
         for seed in range(sum(pair[0] is usual for pair in known), count):
@@ -92,7 +95,7 @@ class Noise:
             )
             if moved is None:
                 break
-            known.append((usual, moved))
+            known.append((usual, self.free.aligned(usual, moved)))
         if count == _ALL and self._other is not None:
             known = known + self._of_the_other(run)
         return known
@@ -103,7 +106,7 @@ class Noise:
         if usual is None:
             return []
         moved = (self._other.moved(run.feed, seed, inputs=not run.feed.meant) for seed in range(_FIRST))
-        return [(usual, one) for one in moved if one is not None]
+        return [(usual, self.free.aligned(usual, one)) for one in moved if one is not None]
 
 
 def _is_structure(found: Difference) -> bool:

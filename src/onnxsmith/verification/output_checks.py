@@ -16,6 +16,7 @@ from onnxsmith.runtimes.base import Outputs
 from onnxsmith.verification.allowance import Allowance, Allowed
 from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.explore import Run
+from onnxsmith.verification.free_values import NONE, Free
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.rounding import Rounding
 from onnxsmith.verification.value_comparison import Difference, difference, layout_difference
@@ -39,9 +40,11 @@ class Checks:
         unsteady: Callable[[Run], Set[str]] = lambda _: frozenset(),
         arbiter: Arbiter | None = None,
         allowance: Allowance | None = None,
+        free: Free = NONE,
     ) -> None:
         self._ports = signature.outputs
         self._roundings = roundings
+        self.free = free
         self._allowance = allowance or Allowance(roundings)
         self._drawn = drawn
         self._unsteady = unsteady
@@ -69,6 +72,7 @@ class Checks:
     def add(self, run: Run, answer: Outputs | None, refusal: Problem | None) -> dict[str, Difference]:
         """Records one run and the candidate's outputs on it. Returns the difference of each output."""
         all_found: dict[str, Difference] = {}
+        answer = None if answer is None else self.free.aligned(run.outputs, answer)
         for port in self._ports:
             if answer is None:
                 assert refusal is not None
@@ -155,6 +159,7 @@ class Checks:
     def sees(self, run: Run, usual: Outputs, faulty: Outputs) -> bool:
         """Whether this check, with the bounds it used on `run`, would have distinguished `faulty` from `usual`. Outputs
         that were bit-identical are compared bit for bit."""
+        faulty = self.free.aligned(usual, faulty)
         for port in self._ports:
             if port.name in self._known or port.name not in usual or port.name not in faulty:
                 continue
@@ -172,6 +177,7 @@ class Checks:
     def differs(self, run: Run, ours: Outputs, theirs: Outputs) -> str:
         """Names the output in which two answers to `run` differ by more than was allowed; "" if no output does. NaN and
         infinity have to be at the same places."""
+        theirs = self.free.aligned(ours, theirs)
         for port in self._ports:
             allowed = self._allowed.get((id(run), port.name))
             if port.name in self._known or port.name not in ours or port.name not in theirs or allowed is None:
@@ -187,6 +193,7 @@ class Checks:
         """Returns the difference of two answers, in units of the usual difference of correct computations. Infinite if
         integers differ, or if no float differs."""
         found = 0.0
+        faulty = self.free.aligned(usual, faulty)
         for port in self._ports:
             if port.name in self._known or port.name not in usual or port.name not in faulty:
                 continue
@@ -270,6 +277,7 @@ class Checks:
             weak=self._weakness(name, worst, floating),
             drawn=name in self._known,
             exact=name not in self._inexact and name not in self._ill,
+            free=self.free.of(name),
             floor=(allowed.floor if allowed is not None else counted[1]) if floating else 0.0,
         )
 

@@ -22,7 +22,7 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Preparer, Session
-from onnxsmith.verification import random_draws, runtime_choice
+from onnxsmith.verification import free_values, random_draws, runtime_choice
 from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.explore import Plan, Run
 from onnxsmith.verification.inputs.generate import Feed, Generator
@@ -108,7 +108,8 @@ def _prepared(
     tolerances = roundings(known_shapes)
     if settings.tolerance is not None:
         tolerances = {output: asked(settings.tolerance) for output in tolerances}
-    return Plan(generator, given, sizes(settings.sizes), generate=generate, seed=settings.seed), tolerances
+    free = free_values.of_model(model).joined(free_values.read(settings.free))
+    return Plan(generator, given, sizes(settings.sizes), generate=generate, seed=settings.seed, free=free), tolerances
 
 
 def _without_draws(reference: Path | ir.Model, candidate: Path | ir.Model) -> random_draws.Fixed:

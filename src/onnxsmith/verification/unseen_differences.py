@@ -32,6 +32,7 @@ from onnxsmith.graph.surgery.weights_as_inputs import Weight, single_numbers
 from onnxsmith.runtimes.base import Outputs
 from onnxsmith.verification.detection_power import Check
 from onnxsmith.verification.explore import Explorer, Plan, Run, answer
+from onnxsmith.verification.free_values import NONE, Free
 from onnxsmith.verification.inputs.generate import Generator
 from onnxsmith.verification.inputs.size_constraints import numbers
 from onnxsmith.verification.metrics.base import widen
@@ -169,10 +170,16 @@ choice."""
 Read = dict[str, tuple[ir.DataType, tuple[int | str, ...]]]
 
 
-def unseen_nodes(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> tuple[str, ...]:
-    """Returns sentences about nodes that compute differently although no input shows this to the `check`."""
+def unseen_nodes(
+    reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check, free: Free = NONE
+) -> tuple[str, ...]:
+    """Returns sentences about nodes that compute differently although no input shows this to the `check`. The nodes of
+    outputs that are `free` may differ."""
     models = {probe: probe.model for probe in (candidate, reference)}
     in_candidate, in_reference = same_name_nodes.pairs(models[candidate], models[reference], _same)
+    in_candidate, in_reference = (
+        [pair for pair in found if not free.of(pair.name)] for found in (in_candidate, in_reference)
+    )
     hidden = [
         said
         for probe, found in ((candidate, in_candidate), (reference, in_reference))

@@ -23,6 +23,7 @@ from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.branch_coverage import Sides
 from onnxsmith.verification.detection_power import measured
 from onnxsmith.verification.explore import Explorer, Plan, Run, answer, tried
+from onnxsmith.verification.free_values import Free
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.noise import Noise
 from onnxsmith.verification.output_checks import Checks
@@ -123,10 +124,13 @@ def verify(
     evidence = evidence or Evidence()
     mismatch = interface_mismatch(reference.session.signature, candidate.session.signature)
     explorer = Explorer(reference.session, plan, roundings)
+    for one in (evidence.noise, evidence.arbiter):
+        if one is not None:
+            one.free = plan.free
     taken = _taken(explorer, f"{reference.name} and {candidate.name}")
     more, one_sided = _of_all_sides(evidence, plan, explorer, taken)
     taken += more
-    checks = _checks(reference.session, candidate.session, explorer, roundings, evidence)
+    checks = _checks(reference.session, candidate.session, explorer, roundings, evidence, plan.free)
     declared = Declarations(candidate.session.signature)
     runs = list(
         _answered(taken, explorer, candidate.session, checks, evidence.elsewhere, declared, on_run, on_compared)
@@ -202,6 +206,7 @@ def _checks(
     explorer: Explorer,
     roundings: Mapping[str, Rounding],
     evidence: Evidence,
+    free: Free,
 ) -> Checks:
     """Makes the Checks that collect the candidate's answers."""
     return Checks(
@@ -211,6 +216,7 @@ def _checks(
         unsteady=lambda run: explorer.unsteady(run) | explorer.unsteady_in(candidate, run),
         arbiter=evidence.arbiter,
         allowance=Allowance(roundings, evidence.noise, evidence.coarser, same=evidence.same, sized=evidence.sized),
+        free=free,
     )
 
 
@@ -296,7 +302,7 @@ def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: b
     found = unseen_weights(evidence.original, evidence.faults, runs, checks)
     from onnxsmith.verification.unseen_differences import unseen_nodes
 
-    nodes = () if asked else unseen_nodes(evidence.original, evidence.faults, runs, checks)
+    nodes = () if asked else unseen_nodes(evidence.original, evidence.faults, runs, checks, checks.free)
     return (*((found,) if found else ()), *nodes)
 
 

@@ -61,6 +61,11 @@ class Compare(Command):
         "largest difference allowed, relative to the output's scale; default: estimated from rounding",
         metavar="NUMBER",
     )
+    free: tuple[str, ...] = option(
+        "outputs that are free by definition: sign:vectors, order:boxes+scores; repeatable",
+        default=(),
+        metavar="KIND:NAME",
+    )
     worst_input: str | None = option(
         "write the input with the largest difference to this .npz", metavar="FILE", writes=True
     )
@@ -104,6 +109,7 @@ class Compare(Command):
             end=selectors(self.end),
             steps=self.steps,
             state=self.state,
+            free=self.free,
         ).report
 
 

@@ -56,6 +56,7 @@ def compare(
     end: Sequence[Any] = (),
     steps: int = 0,
     state: Sequence[str] = (),
+    free: Sequence[str] = (),
 ) -> Result:
     """Runs two models on the same inputs and compares every output.
 
@@ -63,7 +64,9 @@ def compare(
     module with inputs as `(module, args)`, a program of torch.export or a `.pt2` file, or a target `file.py:factory`.
     Axes of torch modules are dynamic where the ONNX side's are. `inputs` are arrays by name, texts as on the command
     line, or an iterable with the arrays by name of each input; with `generate` False only these are compared.
-    `tolerance` is the largest difference relative to an output's scale, in place of the bound from rounding. The input
+    `sizes` are sizes or ranges of symbolic dimensions (`{"batch": 1, "height": (64, 1024)}`). `free` names outputs that
+    are free by definition (`sign:vectors`, `order:boxes`), as `Verify` does. `tolerance` is the largest difference
+    relative to an output's scale, in place of the bound from rounding. The input
     with the largest difference is written to `worst_input`, an `.npz` that can be given as `inputs` again.
 
     `start` and `end` are tensors that both models have, by name or as selectors of `edit`: the part between them is cut
@@ -102,6 +105,7 @@ def compare(
                 section=Section(start, end),
                 steps=steps,
                 state=(state,) if isinstance(state, str) else state,
+                free=free,
                 stack=stack,
             )
             refuse_loss([worst_input], [reference, candidate, read.a.model, read.b.model, inputs])

@@ -32,9 +32,10 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes import torch_eager as programs
 from onnxsmith.runtimes.base import Options, Program, Session
 from onnxsmith.runtimes.torch_eager import TorchProgram
-from onnxsmith.verification import float64_session, random_draws, runtime_choice
+from onnxsmith.verification import float64_session, free_values, random_draws, runtime_choice
 from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.explore import Plan
+from onnxsmith.verification.free_values import Free
 from onnxsmith.verification.inputs import size_limits, user_inputs
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.size_constraints import numbers
@@ -232,6 +233,7 @@ def compared(
     section: Section = WHOLE,
     steps: int = 0,
     state: Sequence[str] = (),
+    free: Sequence[str] = (),
 ) -> Compared:
     """Reads both sides, which end with `stack`; the other arguments are as in `compare`.
 
@@ -263,7 +265,19 @@ def compared(
     own = a.interface.related(b.interface.relations)
     meant = {name: one for name, one in b.interface.ranges.items() if name in size_limits.names(own)}
     generator = generator.under(replace(own, ranges={**meant, **own.ranges}))
-    plan = Plan(generator, feeds, known=user_inputs.sizes(sizes), start=a.example_sizes, generate=generate, seed=seed)
+    known = free_values.of_model(a.model) if a.model is not None else Free()
+    if b.model is not None:
+        theirs = {mine.name: port.name for port, mine in paired(b.interface.outputs, a.interface.outputs)}
+        known = free_values.of_model(b.model).renamed(theirs).joined(known)
+    plan = Plan(
+        generator,
+        feeds,
+        known=user_inputs.sizes(sizes),
+        start=a.example_sizes,
+        generate=generate,
+        seed=seed,
+        free=known.joined(free_values.read(free, [port.name for port in a.interface.outputs])),
+    )
     return Compared(a, b, plan, tolerances, tolerance, notes, coarser, few_steps, calls, clauses)
 
 

@@ -19,6 +19,7 @@ from onnxsmith.graph.structure import allowed_dtypes, provenance, versions, walk
 from onnxsmith.graph.structure.signature import Signature, is_symbol, signature
 from onnxsmith.graph.surgery import names, opset_conversion
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
+from onnxsmith.verification.free_values import Free
 from onnxsmith.verification.inputs.size_proposals import of_feed
 
 Arrays = Mapping[str, np.ndarray[Any, Any]]
@@ -43,6 +44,8 @@ class Graph:
     counted: Sequence[str] = ()
     bounds: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
     rewritten: Sequence[str] = ()
+    free: Sequence[str] = ()
+    """Says which outputs are free by definition, as `--free` does."""
 
 
 def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_opset: int | None) -> Graph:
@@ -77,6 +80,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
     versions.drop_unused_imports(model)
     model.ir_version = versions.least_ir(model)  # exporters write the newest, which the runtimes of an old opset refuse
     how = f"converted from {emitted}" if opset_conversion.of(model) != emitted else ""
+    numbered = {str(number): port.name for number, port in enumerate(program.signature.outputs)}
     bounds = {symbols[name]: limits for name, limits in captured.bounds.items() if name in symbols}
     return Graph(
         model=model,
@@ -90,6 +94,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
         counted=captured.counted,
         bounds=bounds,
         rewritten=tuple(rewritten),
+        free=[str(one) for one in Free(captured.free).renamed(numbered).freedoms],
     )
 
 

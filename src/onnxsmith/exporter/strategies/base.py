@@ -12,6 +12,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import Problem
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.runtimes.torch_eager import TorchProgram
+from onnxsmith.verification.free_values import Freedom
 
 Example = Mapping[str, Any]
 """Holds example inputs by name, as arrays; each dynamic axis is at least 2 long."""
@@ -36,6 +37,8 @@ class Captured:
     numbers: Mapping[str, frozenset[int]] = field(default_factory=dict)
     branches: Sequence[SizeBranch] = ()
     counted: Sequence[str] = ()
+    free: Sequence[Freedom] = ()
+    """Holds the outputs that are free up to a sign by definition; each part's name is the output's number."""
 
 
 def merged(numbers: Iterable[Mapping[str, frozenset[int]]]) -> dict[str, frozenset[int]]:

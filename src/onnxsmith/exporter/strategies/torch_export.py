@@ -13,6 +13,7 @@ from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.words import several
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
 from onnxsmith.exporter.tracing.flat_module import own_name, restore_names
+from onnxsmith.exporter.tracing.free_signs import free_signs
 from onnxsmith.exporter.tracing.size_guards import compared_with
 from onnxsmith.exporter.tracing.trace import tracing
 from onnxsmith.exporter.translating import written_opset
@@ -82,7 +83,8 @@ class TorchExport(Strategy):
         notes = (*trace.notes, *_mutations(translated.exported_program, program))
         branches = tuple(trace.questions.found.values())
         counted = tuple(dict.fromkeys(filter(None, trace.watch.counted)))
-        return Captured(translated.model, how, bounds, notes, numbers=numbers, branches=branches, counted=counted)
+        return Captured(translated.model, how, bounds, notes, numbers=numbers, branches=branches, counted=counted,
+                        free=free_signs(exported))  # fmt: skip
 
 
 class TorchPlain(TorchExport):

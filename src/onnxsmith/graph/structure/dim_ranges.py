@@ -52,7 +52,7 @@ class Range:
 
 
 Size = int | Range
-Sizes = Mapping[str, int | str | tuple[int | None, ...]]
+Sizes = Mapping[str, int | str | tuple[int | None, ...] | Range]
 """Maps names of dimensions to sizes as a caller gives them: a number, a text such as `64..1024`, or a pair
 `(64, 1024)`, in which None is no limit."""
 
@@ -86,6 +86,11 @@ def one_size(sizes: Mapping[str, Size]) -> dict[str, int]:
         name: size if isinstance(size, int) else size.usual if size.usual is not None else max(size.least, 1)
         for name, size in sizes.items()
     }
+
+
+def written(given: Asked) -> dict[str, int | str]:
+    """Returns sizes as numbers, and ranges as texts."""
+    return {name: size if isinstance(size, int) else str(size) for name, size in read(given).items()}
 
 
 def _size(name: str, value: object) -> Size:

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.settings import Verify
-from onnxsmith.graph.structure.dim_ranges import Sizes
+from onnxsmith.graph.structure.dim_ranges import Sizes, written
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.pruning.channel_groups import Channels
@@ -46,7 +46,7 @@ def proven(
     return verify_models(
         reference,
         pruned,
-        Verify(sizes=sizes, seed=seed),
+        Verify(sizes=written(sizes), seed=seed),
         given=feeds,
         names=("the model with zeros", "the pruned model"),
     )
@@ -59,6 +59,9 @@ def compared(loaded: ir.Model, sizes: Sizes | None, seed: int) -> Working:
     """Prepares the model through which channels are followed. If it is not proven equal to the given model, prepares it
     without rewrites."""
     found = working(loaded)
-    if not found.is_rewritten or verify_models(own_weights(loaded), found.model, Verify(sizes=sizes, seed=seed)).equal:
+    if (
+        not found.is_rewritten
+        or verify_models(own_weights(loaded), found.model, Verify(sizes=written(sizes), seed=seed)).equal
+    ):
         return found
     return working(loaded, rewritten=False)

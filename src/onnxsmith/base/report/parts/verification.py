@@ -34,6 +34,8 @@ class OutputCheck:
     """Whether the output was bit-exact on every input."""
     floor: float = 0.0
     """The difference, in the output's own units, that is allowed at any scale."""
+    free: str = ""
+    """In what the output is free by definition: `free up to sign`; empty if it has one right value."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,11 @@ class Verification(Part):
         rows = [("reference", self.reference), ("candidate", self.candidate), ("runs", str(len(self.runs)))]
         rows += [(f"range of {name}", text) for name, text in self.ranges.items()]
         rows += [(f"sizes of {name}", ", ".join(map(str, sizes))) for name, sizes in (self.sizes or {}).items()]
+        free: dict[str, list[str]] = {}
+        for output in self.outputs:
+            if output.free:
+                free.setdefault(output.free, []).append(output.name)
+        rows += [(said, ", ".join(names)) for said, names in free.items()]
         if self.inside:
             rows.append(("tensors inside", f"{self.inside}, each computed from the reference's own"))
         if self.refused:
