@@ -13,7 +13,7 @@ from onnx import parser
 import onnxsmith
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.graph.files.load import load
-from onnxsmith.graph.structure import dim_relations
+from onnxsmith.graph.structure import dim_ranges, dim_relations
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.names import fix_symbols, rename_symbols
 
@@ -175,3 +175,20 @@ def test_a_size_outside_of_the_relation_is_refused(exported: Any) -> None:
         with pytest.raises(onnxsmith.OnnxsmithError) as caught:
             run()
         assert caught.value.problem.id == "input/size-range"
+
+
+def test_pieces_and_merged_models_keep_relations_and_ranges(exported: Any, tmp_path: Path) -> None:
+    limited = onnxsmith.simplify(exported.path, tmp_path / "l.onnx", verify=onnxsmith.Verify(sizes={"past": "4..20"}))
+    assert limited.report.verdict.exit_code == 0
+    other = onnxsmith.export(
+        torch.nn.ReLU(), (torch.rand(1, 12, 8),), output=tmp_path / "r.onnx", dynamic="input:1=seq"
+    )
+    found = onnxsmith.merge(limited.path, other.path, tmp_path / "m.onnx", wires={"output": "input"})
+    assert found.report.verdict.exit_code == 0, found.report.headline
+    merged = load(tmp_path / "m.onnx")
+    assert dim_relations.relations(merged) == {"past": "32 - seq"}
+    assert dim_ranges.ranges(merged) == {"past": dim_ranges.Range(4, 20)}
+    pieces = onnxsmith.split(tmp_path / "m.onnx", tmp_path / "pieces", into=2)
+    assert pieces.report.verdict.exit_code == 0, pieces.report.headline
+    assert pieces.report.part(Verification).ranges == {"past": "4..20"}
+    assert dim_ranges.ranges(load(tmp_path / "pieces" / "piece_0.onnx")) == {"past": dim_ranges.Range(4, 20)}

@@ -30,7 +30,7 @@ from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.graph.surgery.graph_cuts import cut
 from onnxsmith.graph.surgery.joining import equal_functions, joined
-from onnxsmith.graph.surgery.names import fix_symbols, prefix_names, rename_ports
+from onnxsmith.graph.surgery.names import fix_symbols, prefix_names, rename_ports, take_over_sizes
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.sessions import verify_models
 from onnxsmith.verification.verification_verdict import ending, problems, verdict
@@ -90,6 +90,7 @@ def merge(
             len(whole.graph.outputs) - len(two.graph.outputs) :
         ]
         inner = {moved.get(source, source): port for source, port in joints.items()}
+        take_over_sizes(whole, one, two)
         if settings is not None:
             refuse_unknown(settings.sizes, *(signature(model) for model in (a, b, whole)))
         with stage("check"):

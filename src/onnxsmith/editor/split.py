@@ -37,6 +37,7 @@ from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import partition
 from onnxsmith.graph.surgery.graph_cuts import keep_needed
+from onnxsmith.graph.surgery.names import take_over_sizes
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.user_inputs import sizes
 from onnxsmith.verification.run import planned, run
@@ -103,6 +104,7 @@ def split(
             place.mkdir()
             files = []
             for entry, piece in zip(index["pieces"], pieces, strict=True):
+                take_over_sizes(piece.model, model)
                 facts.forget(piece.model)
                 check(piece.model, where=entry["file"])
                 save_for_now(piece.model, place / entry["file"], external_data=as_read(model, save.external_data))

@@ -64,6 +64,9 @@ class Resizer:
         beyond = {symbol: self._beyond(symbol) for symbol in self._symbols}
         together = 0
         rounds = proposals.rounds(self._base, beyond)
+        if self._limits:
+            fitted = [one for one in map(self._limits.fitted, rounds) if one is not None and one != self._base]
+            rounds = [one for number, one in enumerate(fitted) if one not in fitted[:number]]
         for number, sizes in enumerate(rounds):
             run = self._try(self._affordable(sizes, beyond), small=number == 1)
             if run is not None:

@@ -50,6 +50,22 @@ def fix_symbols(model: ir.Model, sizes: Mapping[str, int]) -> None:
             value.shape = fixed_shape(value.shape, sizes)
 
 
+def take_over_sizes(model: ir.Model, *sources: ir.Model) -> None:
+    """Gives the model the relations and ranges that its sources have for the dimensions of its inputs. A dimension of
+    two sources gets the sizes that both allow."""
+    named = {dim.value for value in model.graph.inputs for dim in value.shape or () if isinstance(dim, ir.SymbolicDim)}
+    relations: dict[str, str] = {}
+    ranges: dict[str, dim_ranges.Range] = {}
+    for source in sources:
+        relations |= {name: text for name, text in dim_relations.relations(source).items() if name in named}
+        for name, one in dim_ranges.ranges(source).items():
+            both = ranges.get(name, one).both(one)
+            if name in named and both is not None:
+                ranges[name] = both
+    dim_relations.record(model, relations)
+    dim_ranges.record(model, ranges)
+
+
 def fixed_shape(shape: ir.Shape, sizes: Mapping[str, int]) -> ir.Shape:
     """Returns the shape with sizes in place of the symbols that have one."""
     known = [dim if isinstance(dim, int) else evaluate(dim.value, sizes) for dim in shape]

@@ -216,7 +216,8 @@ def refuse_unknown(asked: dim_ranges.Asked, *interfaces: Signature) -> None:
     """
     given = dim_ranges.read(asked)
     known = dict.fromkeys(name for interface in interfaces for name in names(interface))
-    stray = next((name for name in given if name not in known), None)
+    open_ = tuple(f"{port.name}." for interface in interfaces for port in interface.inputs if port.shape is None)
+    stray = next((name for name in given if name not in known and not name.startswith(open_)), None)
     if stray is None:
         return
     near = difflib.get_close_matches(stray, known, 1)
