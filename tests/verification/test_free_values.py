@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -132,6 +134,28 @@ def test_the_file_keeps_what_is_free() -> None:
     assert [output.free for output in found.part(Verification).outputs] == ["free up to sign", ""]
 
 
-def test_simplify_refuses_an_unknown_output() -> None:
-    with pytest.raises(OnnxsmithError, match="no output is called"):
-        onnxsmith.simplify(model(TURNED), verify=onnxsmith.Verify(free=["sign:w"]))
+@pytest.mark.parametrize("verb", ["simplify", "check", "split", "merge", "edit"])
+def test_every_verb_refuses_an_output_that_the_model_lacks(verb: str, tmp_path: Path) -> None:
+    settings = onnxsmith.Verify(free=["sign:w"])
+    verbs: dict[str, Callable[[], object]] = {
+        "simplify": lambda: onnxsmith.simplify(model(TURNED), verify=settings),
+        "check": lambda: onnxsmith.check(model(TURNED), ["onnxruntime"], verify=settings),
+        "split": lambda: onnxsmith.split(model(TURNED), tmp_path / "p", into=2, verify=settings),
+        "merge": lambda: onnxsmith.merge(model(TURNED), model(TURNED), wires={"y": "x"}, verify=settings),
+        "edit": lambda: _edited(settings),
+    }
+    with pytest.raises(OnnxsmithError, match="no output is called 'w'"):
+        verbs[verb]()
+
+
+def _edited(settings: onnxsmith.Verify) -> None:
+    with onnxsmith.edit(model(TURNED), verify=settings) as edit:
+        edit.rename(tensor="x", to="input")
+
+
+def test_a_renamed_output_stays_free(tmp_path: Path) -> None:
+    turned = model(TURNED)
+    free_values.record(turned, read("sign:y"))
+    with onnxsmith.edit(turned, tmp_path / "m.onnx") as edit:
+        edit.rename(tensor="y", to="vectors")
+    assert free_values.of_model(onnxsmith.load(tmp_path / "m.onnx")).freedoms == read("sign:vectors").freedoms

@@ -31,6 +31,7 @@ from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.graph.surgery.graph_cuts import cut
 from onnxsmith.graph.surgery.joining import equal_functions, joined
 from onnxsmith.graph.surgery.names import fix_symbols, prefix_names, rename_ports, take_over_sizes
+from onnxsmith.verification import free_values
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.sessions import verify_models
 from onnxsmith.verification.verification_verdict import ending, problems, verdict
@@ -92,7 +93,9 @@ def merge(
         inner = {moved.get(source, source): port for source, port in joints.items()}
         take_over_sizes(whole, one, two)
         if settings is not None:
-            refuse_unknown(settings.sizes, *(signature(model) for model in (a, b, whole)))
+            sides = [signature(model) for model in (a, b, whole)]
+            refuse_unknown(settings.sizes, *sides)
+            free_values.read(settings.free, [port.name for side in sides for port in side.outputs])
         with stage("check"):
             check(whole, where="the merged model")
 

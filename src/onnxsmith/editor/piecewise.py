@@ -17,7 +17,7 @@ from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Session, Value
-from onnxsmith.verification import random_draws, runtime_choice
+from onnxsmith.verification import free_values, random_draws, runtime_choice
 from onnxsmith.verification.explore import Plan
 from onnxsmith.verification.inputs.generate import Generator
 from onnxsmith.verification.inputs.user_inputs import sizes
@@ -93,7 +93,8 @@ def _one_after_the_other(
     with stage("shapes"):
         shaped, _ = inferred(original)
         generator = Generator.for_model(shaped).under(signature(original))
-        plan = Plan(generator, (), sizes(settings.sizes), generate=True, seed=settings.seed)
+        free = free_values.of_model(original).joined(free_values.read(settings.free))
+        plan = Plan(generator, (), sizes(settings.sizes), generate=True, seed=settings.seed, free=free)
         tolerances = roundings(shaped)
         if settings.tolerance is not None:
             tolerances = {output: asked(settings.tolerance) for output in tolerances}

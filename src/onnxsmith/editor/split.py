@@ -38,6 +38,7 @@ from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import partition
 from onnxsmith.graph.surgery.graph_cuts import keep_needed
 from onnxsmith.graph.surgery.names import take_over_sizes
+from onnxsmith.verification import free_values
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.user_inputs import sizes
 from onnxsmith.verification.run import planned, run
@@ -89,6 +90,7 @@ def split(
             model = load(source)
             if settings is not None:
                 refuse_unknown(settings.sizes, signature(model))
+                free_values.read(settings.free, [port.name for port in signature(model).outputs])
         with stage("split"):
             shaped = _shaped(model)
             count = walk.count_nodes(shaped)

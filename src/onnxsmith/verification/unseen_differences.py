@@ -177,9 +177,9 @@ def unseen_nodes(
     outputs that are `free` may differ."""
     models = {probe: probe.model for probe in (candidate, reference)}
     in_candidate, in_reference = same_name_nodes.pairs(models[candidate], models[reference], _same)
-    in_candidate, in_reference = (
-        [pair for pair in found if not free.of(pair.name)] for found in (in_candidate, in_reference)
-    )
+    if free:
+        in_candidate = [pair for pair in in_candidate if not free.of(pair.name)]
+        in_reference = [pair for pair in in_reference if not free.of(pair.name)]
     hidden = [
         said
         for probe, found in ((candidate, in_candidate), (reference, in_reference))

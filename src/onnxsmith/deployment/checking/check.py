@@ -27,6 +27,7 @@ from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.targets.judges.base import Target
 from onnxsmith.targets.profiles.profile_format import Profile
+from onnxsmith.verification import free_values
 from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.user_inputs import Inputs
@@ -64,9 +65,16 @@ def check(
         found = load(model)
         source = Path(model) if isinstance(model, str | Path) else None
         refuse_loss([output], [model, inputs], in_place=source)
-        refuse_unknown(verify.sizes, signature(found))
+        interface = signature(found)
+        refuse_unknown(verify.sizes, interface)
+        free_values.read(verify.free, [port.name for port in interface.outputs])
         subject = Subject(
-            found, source, user_inputs.inputs(inputs, signature(found)), user_inputs.sizes(verify.sizes), verify.seed
+            found,
+            source,
+            user_inputs.inputs(inputs, interface),
+            user_inputs.sizes(verify.sizes),
+            verify.seed,
+            verify.free,
         )
         try:
             checks, problems = _all(names, subject, named=ALL not in targets, search=not fix)  # `fix` searches itself
@@ -85,7 +93,8 @@ def check(
                 said += f"; {change.headline}"
                 if change.model is not None:
                     made, path = change.model, change.path
-                    checks, problems = _all(names, Subject(made, path, subject.given, subject.sizes, verify.seed),
+                    again = Subject(made, path, subject.given, subject.sizes, verify.seed, verify.free)
+                    checks, problems = _all(names, again,
                                             named=ALL not in targets)  # fmt: skip
                     parts.append(TargetChecks(tuple(checks)))
                     said += f": {', '.join(map(summary, checks))}"

@@ -3,7 +3,7 @@ of its tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -50,6 +50,8 @@ class Subject:
     given: tuple[Feed, ...] = ()
     sizes: Mapping[str, Size] = field(default_factory=dict)
     seed: int = 0
+    free: Sequence[str] = ()
+    """Names the outputs that are free by definition, as `--free` does."""
     _folder: TemporaryDirectory[str] | None = None
     _values: dict[str, Any] = field(default_factory=dict)
     _observed: bool = False
@@ -105,13 +107,13 @@ class Subject:
                 for value in node.outputs:
                     value.shape = None
         infer(made)
-        return Subject(made, None, (Feed("the same sizes", {}, dict(feeds)),), {}, self.seed)
+        return Subject(made, None, (Feed("the same sizes", {}, dict(feeds)),), {}, self.seed, self.free)
 
     def with_model(self, model: ir.Model) -> Subject:
         """Returns another form of the model, with the same input."""
         feeds = self.feeds
         given = self.given or ((Feed("the same input", {}, dict(feeds)),) if feeds is not None else ())
-        return Subject(model, None, given, self.sizes, self.seed)
+        return Subject(model, None, given, self.sizes, self.seed, self.free)
 
     @property
     def fixed_sizes(self) -> str:

@@ -255,6 +255,7 @@ def _compared(subject: Subject, runtime: str, reference: str) -> Agreement | Non
         "inputs": [dict(feed.values) for feed in subject.given],
         "sizes": dict(subject.sizes),
         "seed": subject.seed,
+        "free": subject.free,
     }
     try:
         report = compare(*sides, **settings).report
