@@ -272,8 +272,8 @@ REFUSED = {
         13,
         "has a 0",
     ),
-    "a Softmax of unknown rank": (
-        "g (float[2,3,4] x, int64[K] s) => (float[2,A,B] y) { z = Reshape(x, s) y = Softmax<axis=0>(z) }",
+    "a Hardmax of unknown rank": (
+        "g (float[2,3,4] x, int64[K] s) => (float[2,A,B] y) { z = Reshape(x, s) y = Hardmax<axis=0>(z) }",
         13,
         12,
         "the number of dimensions is unknown",
@@ -290,6 +290,15 @@ def test_what_the_earlier_opset_cannot_say_is_refused_with_the_node(name: str) -
     assert caught.value.problem.id == "export/opset"
     assert reason in str(caught.value.problem.why)
     assert "-> y" in str(caught.value.problem.where)
+
+
+def test_a_softmax_of_unknown_rank_is_written_as_its_formula() -> None:
+    text = "g (float[2,3,4] x, int64[K] s) => (float[2,A,B] y) { z = Reshape(x, s) y = Softmax<axis=0>(z) }"
+    before = model(text, 13)
+    after = opset_conversion.convert(before, 12)
+    feeds = {"x": np.linspace(-2, 2, 24, dtype=np.float32).reshape(2, 3, 4), "s": np.array([2, 4, 3], np.int64)}
+    (expected,), (found,) = (ReferenceEvaluator(ir.to_proto(one)).run(None, feeds) for one in (before, after))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_the_modes_of_grid_sample_get_their_earlier_names() -> None:

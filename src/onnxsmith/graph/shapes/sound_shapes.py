@@ -196,7 +196,7 @@ def _resize(infer: Infer) -> Infer:
         data, known = node.inputs[0], node.outputs[0].shape
         if data is not None and data.shape is not None and len(node.inputs) < 3:  # the form before opset 11
             scales = _scales(node)
-            found = [None] * len(data.shape)
+            found: list[int | str | None] = [None] * len(data.shape)
             if len(scales) == len(found):
                 found = [
                     _scaled(dim, scale) for dim, scale in zip(reshape_and_slice.dims(data) or (), scales, strict=True)
