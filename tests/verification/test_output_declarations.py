@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 from onnx import parser
 
 import onnxsmith
 from onnxsmith.base.report.parts.verification import Misdeclared
 from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.verification.output_declarations import Declarations, corrected
 
@@ -71,7 +73,7 @@ def port(name: str, *shape: int | str) -> Port:
 def compared(outputs: list[Port], *runs: tuple[int, tuple[tuple[int, ...], ...]]) -> dict[str, Misdeclared]:
     found = Declarations(Signature((port("x", "n", 4),), tuple(outputs)))
     for size, shapes in runs:
-        values = {one.name: np.zeros(shape) for one, shape in zip(outputs, shapes, strict=True)}
+        values = {one.name: np.zeros(shape, np.float32) for one, shape in zip(outputs, shapes, strict=True)}
         found.add({"x": np.zeros((size, 4))}, values)
     return {one.name: one for one in found.wrong()}
 
@@ -97,7 +99,7 @@ def test_a_scalar_a_sequence_and_an_unknown_rank_are_no_contradiction() -> None:
     found = Declarations(
         Signature((port("x", "n"),), (port("a"), Port("b", "float", None), Port("c", "float", (3,), "sequence")))
     )
-    found.add({"x": np.zeros(2)}, {"a": np.float32(1), "b": np.zeros((1, 2)), "c": [np.zeros(2)]})
+    found.add({"x": np.zeros(2)}, {"a": np.float32(1), "b": np.zeros((1, 2), np.float32), "c": [np.zeros(2)]})
     assert found.wrong() == ()
 
 
@@ -112,3 +114,32 @@ def test_what_inference_does_not_know_stays_open(axes: tuple[int, ...] | None, t
     assert shape is not None
     assert not isinstance(shape[1], int)
     assert str(shape[1]) in ("None", "?")
+
+
+def test_a_run_of_another_dtype_is_a_contradiction() -> None:
+    found = Declarations(Signature((port("x", "n"),), (port("a", "n"), Port("b", "int64", ("n",)), port("c", "n"))))
+    found.add({"x": np.zeros(2)}, {"a": np.zeros(2, np.float32), "b": np.zeros(2, np.int32), "c": np.zeros(2)})
+    assert {one.name: (one.dtype, one.axes) for one in found.wrong()} == {"b": ("int32", ()), "c": ("double", ())}
+
+
+@pytest.mark.parametrize(
+    ("given", "clause", "now"),
+    [
+        ("int64", "y was declared as float[n,m] and is int64[2, 8]: declared as int64[n,m] now", ir.DataType.INT64),
+        (
+            "int32",  # the runtime may be the one that errs
+            (
+                "y was declared as float[n,m] and is int32[2, 8]: the dtype float stays declared, because shape "
+                "inference does not find int32"
+            ),
+            ir.DataType.FLOAT,
+        ),
+    ],
+)
+def test_a_wrong_dtype_is_said(given: str, clause: str, now: ir.DataType) -> None:
+    model = from_text(
+        """<ir_version: 8, opset_import: ["": 17]> g (float[n,4] x) => (float[n,m] y) { y = NonZero(x) }"""
+    )
+    wrong = Misdeclared("y", "float[n,m]", (), (({"n": 2}, (2, 8)),), given)
+    assert corrected(model, [wrong]) == [clause]
+    assert model.graph.outputs[0].dtype == now

@@ -53,6 +53,7 @@ def test_the_headline_names_gaps_and_what_was_drawn() -> None:
         "verified on 2 inputs; n was tried at 2 only; and so on"
     )
     assert ending(replace(EQUAL, verified=False)) == "NOT VERIFIED"
+    assert ending(replace(EQUAL, verified=False, untried=("a gap",))) == "NOT VERIFIED; a gap"
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ from onnxsmith.runtimes._lenient import checked, is_off
 from onnxsmith.verification import free_values
 from onnxsmith.verification.inputs import user_inputs as given
 from onnxsmith.verification.inputs.user_inputs import Inputs
+from onnxsmith.verification.intermediate_declarations import correct_intermediates
 from onnxsmith.verification.output_declarations import settled
 from onnxsmith.verification.verification_verdict import problems, verdict
 
@@ -85,6 +86,7 @@ class Edit:
             self._check: Callable[..., tuple[Problem, ...]] = partial(checked) if is_off(self._doubts) else check
             self._external = as_read(read, save.external_data)
             self._lost = carried_fields.left_out(read)
+            self._wrong_inside = ""
             self._given = given.inputs(inputs, signature(read))
             self._original = self._file if self._file is not None and self._file.suffix == ".onnx" else read
             self._work = Work(cloned(read) if self._original is read else read)
@@ -223,6 +225,7 @@ class Edit:
                     dim_ranges.keep(self._work.model, given.sizes(self._settings.sizes))
                 versions.drop_unused_imports(self._work.model)
                 self._work.finish()
+                self._wrong_inside = correct_intermediates(self._work.model)
                 found, files = self._delivered(self._work.model)
             report = model_identity.identified(self._report(found, files), self._identity)
             path = Path(next(iter(files.files))) if files.files else None
@@ -256,6 +259,7 @@ class Edit:
         part, asked = found.part, self._settings is not None and found.compared
         extra = [f"changed on purpose: {', '.join(found.changed)}"] if found.changed else []
         extra += [f"left out: {', '.join(self._lost)}"] if self._lost else []
+        extra += [self._wrong_inside] if self._wrong_inside else []
         said = found.said(asked=self._settings is not None)
         return Report(
             command=self._command,

@@ -16,21 +16,18 @@ from onnxsmith.base.settings import Verify
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.graph_cleanup import remove_unneeded
 from onnxsmith.graph.files.load import load
-from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.dim_ranges import Size
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.names import rename_ports
-from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.base import Options
-from onnxsmith.verification import free_values, runtime_choice
+from onnxsmith.verification import free_values
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.user_inputs import sizes
-from onnxsmith.verification.output_declarations import Declarations
-from onnxsmith.verification.run import accepted, planned, run
+from onnxsmith.verification.observed_outputs import observed
+from onnxsmith.verification.run import run
 from onnxsmith.verification.runtime_choice import LACKS
 from onnxsmith.verification.sessions import verify_models
 from onnxsmith.verification.verification_verdict import ending
@@ -96,7 +93,7 @@ def verified(
         seen = _run(written, original, settings)
     elif adapted:
         with suppress(OnnxsmithError):  # a new input may take few values
-            seen = _observed(written, settings)
+            seen = observed(_without_repeated(written), settings)
     kept = {
         (v.name or ""): work.outputs[v.name or ""] or ""
         for v in outputs
@@ -128,7 +125,7 @@ def verified(
 def _run(written: Path | ir.Model, original: Path | ir.Model, settings: Verify) -> tuple[Misdeclared, ...]:
     """Runs the edited model; returns the outputs whose declared shapes are wrong."""
     try:
-        return _observed(written, settings)
+        return observed(_without_repeated(written), settings)
     except OnnxsmithError as error:
         if error.problem.id in LACKS:
             return ()
@@ -141,36 +138,6 @@ def _run(written: Path | ir.Model, original: Path | ir.Model, settings: Verify) 
         why=_reason(found),
         fix="correct the step; nothing was written",
     ) from found
-
-
-def _observed(source: Path | ir.Model, settings: Verify) -> tuple[Misdeclared, ...]:
-    """Runs a model on generated inputs, and again with another size for each symbolic dimension, and compares its
-    outputs with their declarations. The second run counts only if the model takes these sizes.
-
-    Raises:
-        OnnxsmithError: the errors of `run`.
-    """
-    source = _without_repeated(source)
-    model = load(source)
-    interface, known = signature(model), _sizes(settings)
-    plan = planned(model, interface, known, settings.seed)
-    free = [name for name in dims.symbols(plan.generator.signature) if name not in known]
-    distinct = {**known, **{name: index + 2 for index, name in enumerate(free)}}
-
-    def on(name: str) -> Declarations:
-        found = Declarations(interface)
-        with runtimes.get(name).prepare(source, runtimes.patient(Options())) as session:
-            given = plan.generator.feed(dict(plan.start or {}), seed=plan.seed).values
-            values, outputs, _ = accepted(session, plan, given)
-            found.add(values, outputs)
-            if free:
-                other = planned(model, interface, distinct, settings.seed + 1)
-                values = other.generator.feed(dict(other.start or {}), seed=other.seed).values
-                with suppress(OnnxsmithError):  # the sizes may be impossible together
-                    found.add(values, session.run(values))
-        return found
-
-    return runtime_choice.judged(settings.runtime, [source], on)[0].wrong()
 
 
 def _refuse_broken(original: Path | ir.Model, settings: Verify) -> None:

@@ -24,6 +24,7 @@ from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import staged
 from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.structure import versions
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
@@ -33,6 +34,9 @@ from onnxsmith.graph.surgery.joining import equal_functions, joined
 from onnxsmith.graph.surgery.names import fix_symbols, prefix_names, rename_ports, take_over_sizes
 from onnxsmith.verification import free_values
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
+from onnxsmith.verification.intermediate_declarations import correct_intermediates
+from onnxsmith.verification.observed_outputs import declared_as_run
+from onnxsmith.verification.output_declarations import with_clauses
 from onnxsmith.verification.sessions import verify_models
 from onnxsmith.verification.verification_verdict import ending, problems, verdict
 
@@ -96,6 +100,8 @@ def merge(
             sides = [signature(model) for model in (a, b, whole)]
             refuse_unknown(settings.sizes, *sides)
             free_values.read(settings.free, [port.name for side in sides for port in side.outputs])
+        versions.drop_unused_imports(whole)
+        inside = correct_intermediates(whole)
         with stage("check"):
             check(whole, where="the merged model")
 
@@ -111,12 +117,18 @@ def merge(
 
         if output is None:
             part, files = verified(whole), Written({}, "no output was requested")
+            part = with_clauses(part, inside, *declared_as_run(whole, settings))
         else:
             with staged(output) as target:
                 target.write(whole, external_data=save.external_data)
                 check(whole, where="the merged model", file=target.path)
                 part = verified(load(target.path))
                 good = settings is None or part.equal or (bool(part.unsure) and save.write_unsure)
+                wrong = declared_as_run(whole, settings) if good else ()
+                if wrong:
+                    target.write(whole, external_data=save.external_data)
+                    check(whole, where="the merged model", file=target.path)
+                part = with_clauses(part, inside, *wrong)
                 files = written(target.commit()) if good else Written({}, "a part differs from its model")
     report = Report(
         command="merge",

@@ -31,7 +31,7 @@ from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.symbolic_inference import inferred
-from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure import versions, walk
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
@@ -41,6 +41,8 @@ from onnxsmith.graph.surgery.names import take_over_sizes
 from onnxsmith.verification import free_values
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.user_inputs import sizes
+from onnxsmith.verification.observed_outputs import declared_as_run
+from onnxsmith.verification.output_declarations import with_clauses
 from onnxsmith.verification.run import planned, run
 from onnxsmith.verification.runtime_choice import LACKS
 from onnxsmith.verification.sessions import verify_models
@@ -87,10 +89,11 @@ def split(
     _refuse_full(target)
     with Clock() as clock:
         with stage("load"):
-            model = load(source)
+            model = load(source) if isinstance(source, str | Path) else cloned(load(source))
             if settings is not None:
                 refuse_unknown(settings.sizes, signature(model))
                 free_values.read(settings.free, [port.name for port in signature(model).outputs])
+            wrong = declared_as_run(model, settings)
         with stage("split"):
             shaped = _shaped(model)
             count = walk.count_nodes(shaped)
@@ -108,11 +111,12 @@ def split(
             for entry, piece in zip(index["pieces"], pieces, strict=True):
                 take_over_sizes(piece.model, model)
                 facts.forget(piece.model)
+                versions.drop_unused_imports(piece.model)
                 check(piece.model, where=entry["file"])
                 save_for_now(piece.model, place / entry["file"], external_data=as_read(model, save.external_data))
                 files.append(place / entry["file"])
             (place / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-            part = _verified(model, files, settings)
+            part = with_clauses(_verified(model, files, settings), *wrong)
             if settings is not None and not part.differs:
                 notes += _run_in_turn(model, files, index, settings)
                 part = compared_in_turn(model, composed(files, model), files, settings, part)

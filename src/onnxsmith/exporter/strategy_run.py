@@ -40,8 +40,9 @@ from onnxsmith.optimizer.kernels import of_check
 from onnxsmith.optimizer.simplification_rounds import simplified
 from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.verification import free_values
+from onnxsmith.verification.intermediate_declarations import correct_intermediates
 from onnxsmith.verification.ladder import climbed
-from onnxsmith.verification.output_declarations import settled
+from onnxsmith.verification.output_declarations import settled, with_clauses
 
 if TYPE_CHECKING:
     from onnxsmith.exporter.graph.omitted_weights import Weights
@@ -117,11 +118,13 @@ class Maker:
 
             state_handover.check_fits(model, self.settings.carried)
             state_handover.record(model, self.settings.carried)
+        inside = correct_intermediates(model)
         verification, written = self._deliver(strategy, built, model, output)
         if graph.fixed:
             places = ", ".join(graph.fixed)
             said = f"the graph keeps the decision of the example at {places}; no input was tried that decides otherwise"
             verification = replace(verification, untried=(*verification.untried, said))
+        verification = with_clauses(verification, inside)
         weightless = "" if self.settings.weights else _weights(built).left_out(model)[1]
         other_path = self._other_path(strategy, built, model, verification)
         return Made(graph, model, simplification, dropped, verification, written, lost, other_path, weightless)

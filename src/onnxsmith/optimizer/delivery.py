@@ -17,8 +17,11 @@ from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.parts.written_files import Written
 from onnxsmith.base.report.parts.written_files import written as files_written
 from onnxsmith.base.settings import Save
+from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import staged
-from onnxsmith.verification.output_declarations import settled
+from onnxsmith.graph.structure import versions
+from onnxsmith.verification.intermediate_declarations import correct_intermediates
+from onnxsmith.verification.output_declarations import settled, with_clauses
 
 if TYPE_CHECKING:
     from onnxsmith.optimizer import faulty_rewrites
@@ -40,10 +43,15 @@ class Delivery:
     most: float | None
     check: Callable[..., object]
     """Checks a model against the specification, with the strictest check that the original passes."""
+    original: Path | ir.Model
+    """Is the model that was simplified, which may declare wrong shapes."""
 
     def __call__(self, simple: ir.Model) -> tuple[Verification, Written]:
+        versions.drop_unused_imports(simple)
+        said = correct_intermediates(simple, like=load(self.original))
         if self.output is None:
-            return settled(self.verified(simple), simple), Written({}, "no output was requested")
+            found = settled(with_clauses(self.verified(simple), said), simple)
+            return found, Written({}, "no output was requested")
         with staged(self.output) as target:
             with stage("save"):
                 target.write(simple, external_data=self.save.external_data)
@@ -53,7 +61,7 @@ class Delivery:
             verification = self.verified(target.path)
             if self.asked and not verification.equal and not (verification.unsure and self.save.write_unsure):
                 return verification, Written({}, _why_not(verification))
-            verification = settled(verification, simple)
+            verification = settled(with_clauses(verification, said), simple)
             with stage("save"):
                 if verification.misdeclared:
                     target.write(simple, external_data=self.save.external_data)

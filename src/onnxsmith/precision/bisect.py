@@ -19,13 +19,15 @@ from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
+from onnxsmith.base.settings import Verify
 from onnxsmith.base.spelling import in_python
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
-from onnxsmith.graph.structure.dim_ranges import Size, Sizes
+from onnxsmith.graph.structure.dim_ranges import Size, Sizes, written
+from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.graph.surgery.inlining import inlined
@@ -45,6 +47,9 @@ from onnxsmith.verification.explore import Explorer, Plan, Run
 from onnxsmith.verification.inputs import size_limits
 from onnxsmith.verification.inputs import user_inputs as given_inputs
 from onnxsmith.verification.inputs.generate import Feed, Generator
+from onnxsmith.verification.intermediate_declarations import correct_intermediates
+from onnxsmith.verification.observed_outputs import declared_as_run
+from onnxsmith.verification.output_declarations import with_clauses
 from onnxsmith.verification.rounding import Rounding, asked, roundings
 from onnxsmith.verification.verification_verdict import ending, problems, verdict
 from onnxsmith.verification.verify import Side, verify
@@ -107,7 +112,8 @@ def bisect(
         checked(Path(model))
     with Clock() as clock, ExitStack() as stack:
         with stage("load"):
-            loaded = own_weights(load(source))
+            loaded = cloned(own_weights(load(source)))
+            inside = correct_intermediates(loaded)
             refuse_loss([target, model], [source, loaded, inputs])
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
         search = _Search(loaded, request, stack)
@@ -117,12 +123,15 @@ def bisect(
         agrees = all(one.equal for one in search.verified) and not part.is_in_vain
         why = "nothing became narrow" if part.is_in_vain else "the variant differs from the model"
         shown = Written({}, why)
+        wrong: tuple[str, ...] = ()
         if agrees:
+            wrong = declared_as_run(mixed, Verify(sizes=written(sizes), seed=seed), like=loaded)
             with stage("save"):
                 shown, nbytes = Delivery(target, model, source).write(search.kept, to, mixed, loaded)
             file = None if model is None else in_file(load(model), NARROW[to])
             part = replace(part, bytes_before=nbytes[0], bytes_after=nbytes[1], file=file)
-    report = _report(where, part, search.verified, (shown, Timing(dict(clock.seconds))), doubts)
+    checks = tuple(with_clauses(one, inside, *wrong) for one in search.verified)
+    report = _report(where, part, checks, (shown, Timing(dict(clock.seconds))), doubts)
     return Result(report, mixed if agrees else None, target if agrees else None)
 
 

@@ -43,6 +43,8 @@ class Tried:
     """The number of samples on which the ranges were measured."""
     scheme: str = ""
     """The chosen scheme of the method."""
+    declared: tuple[str, ...] = ()
+    """Clauses on declarations of the given model that were wrong, and are corrected in the result."""
     settings: tuple[str, ...] = ()
     """Keep-list entries that say how the layers that the list does not name were made."""
 

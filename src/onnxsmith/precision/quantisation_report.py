@@ -98,6 +98,7 @@ def part(best: Outcome, given: Given, before: Scored, given_bytes: int | None, n
         times="" if done is None else done.times,
         also={} if done is None else dict(done.also),
         notes=(*tried.notes, *notes),
+        declared=tried.declared,
     )
 
 

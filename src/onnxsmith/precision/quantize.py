@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.parts.written_files import Timing, Written, written
 from onnxsmith.base.result import Result
+from onnxsmith.base.settings import Verify
 from onnxsmith.base.spelling import in_python
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
@@ -23,6 +25,7 @@ from onnxsmith.graph.files.save import Stage, staged
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.structure import dim_ranges, provenance, walk
 from onnxsmith.graph.structure.dim_ranges import Sizes
+from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.precision import quantisation_report
 from onnxsmith.precision.final import final, refusal
@@ -43,6 +46,9 @@ from onnxsmith.precision.variant_evaluation import WORDS, Evaluations
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Options, Runtime
+from onnxsmith.verification.inputs.generate import Feed
+from onnxsmith.verification.inputs.size_proposals import of_feed
+from onnxsmith.verification.observed_outputs import declared_as_run
 
 _OF_BUDGET = 0.1
 """The share of the budget that simplifying the model may use up. A choice."""
@@ -123,7 +129,7 @@ def quantize(
             _refuse_quantised(loaded, where)
         one = _Quantising(loaded, request, shape, stack, _patterns(keep), _given_bytes(source, loaded))
         one.notes += [f"{name}: not tried: {found.what}" for name, found in unused.items()]
-        best = one.best({name: method for name, method in methods.items() if name not in unused})
+        best = one.declared(one.best({name: method for name, method in methods.items() if name not in unused}))
         shown, kept = one.written(best, output, list_path)
     part = quantisation_report.part(best, one.given, one.before, one.nbytes, tuple(one.notes))
     return quantisation_report.report(where, best, part, (shown, Timing(dict(clock.seconds))), doubts, kept)
@@ -290,7 +296,8 @@ class _Quantising:
                 tried, None, (quantisation_report.not_met(tried, self.given, self.before, self.request.evaluations),)
             )
         with stage("check the file"):
-            tried = replace(tried, notes=(*tried.notes, *slimmed(tried.model, self.loaded)))
+            told = slimmed(tried.model, self.loaded)
+            tried = replace(tried, notes=(*tried.notes, *told))
             done = final(
                 tried, self.loaded, self.given, self.before, self.runtime, nbytes=self.nbytes,
                 target=self.request.target, measure_time=self.request.measure_time,
@@ -299,6 +306,18 @@ class _Quantising:
             done.problems(allow_slower=self.request.allow_slower or not method.for_speed, target=self.request.target)
         )
         return Outcome(tried, None if refused else done, refused, done)
+
+    def declared(self, best: Outcome) -> Outcome:
+        """Corrects what the result declares and the runs of the given model contradict. The given model is run, because
+        some runtimes lack kernels for narrow dtypes."""
+        if best.final is None:
+            return best
+        interface = signature(self.loaded)
+        first = [dict(one.feeds) for one in itertools.islice(self.given.scoring.samples, 1)]
+        feeds = [Feed("the first sample", of_feed(interface, one), one) for one in first]
+        settings = Verify(sizes=dim_ranges.written(self.request.sizes), seed=self.request.seed)
+        clauses = declared_as_run(best.final.model, settings, feeds, like=self.loaded)
+        return replace(best, tried=replace(best.tried, declared=clauses))
 
     def _raised(self, tried: Tried) -> list[str]:
         """Returns a note if the file has a newer opset than the given model."""

@@ -1,7 +1,7 @@
-"""Compares the declared shapes of outputs with the shapes that runs give, and corrects them in a model.
+"""Compares the declared shapes and dtypes of outputs with those that runs give, and corrects them in a model.
 
 A runtime does not refuse a wrong shape: it computes another one, and a reader of the file believes the declaration.
-Dtypes are not compared here, because runtimes refuse a file whose outputs have another dtype.
+onnxruntime refuses a file whose outputs have another dtype; other runtimes compute it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import onnx_ir as ir
 
 from onnxsmith.base.report.parts.verification import Misdeclared, Verification
 from onnxsmith.graph.shapes import dims
-from onnxsmith.graph.shapes.symbolic_inference import inferred_outputs
+from onnxsmith.graph.shapes.symbolic_inference import inferred_alone
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import Port, Signature, is_symbol
+from onnxsmith.runtimes._dtypes import name_of
 from onnxsmith.verification.inputs.size_proposals import of_feed
 
 _KEPT = 8
@@ -26,34 +27,43 @@ sizes that do not."""
 
 
 class Declarations:
-    """Collects the outputs whose declared shapes the runs contradict."""
+    """Collects the outputs whose declared shapes or dtypes the runs contradict."""
 
     def __init__(self, interface: Signature) -> None:
         self._interface = interface
         self._wrong: dict[str, Misdeclared] = {}
 
     def add(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
-        """Compares the shapes of one run. A name that no input binds has the size at which the run first shows it."""
+        """Compares the shapes and dtypes of one run. A name that no input binds has the size at which the run first
+        shows it."""
         sizes = of_feed(self._interface, inputs)
         bound = dict(sizes)
         for port in self._interface.outputs:
             value = outputs.get(port.name)
-            if port.kind != "tensor" or port.shape is None or not isinstance(value, np.ndarray):
+            if port.kind != "tensor" or not isinstance(value, np.ndarray):
                 continue
             shape = tuple(int(size) for size in value.shape)
-            axes = _contradicted(port.shape, shape, bound)
-            if axes is None or axes:
-                self._note(port, shape, axes, sizes)
+            axes = () if port.shape is None else _contradicted(port.shape, shape, bound)
+            dtype = _dtype(value)
+            is_other = dtype != port.dtype and port.dtype != "undefined"
+            if axes is None or axes or is_other:
+                self._note(port, Misdeclared("", "", axes, ((dict(sizes), shape),), dtype if is_other else ""))
 
-    def _note(self, port: Port, shape: tuple[int, ...], axes: tuple[int, ...] | None, sizes: Mapping[str, int]) -> None:
+    def _note(self, port: Port, seen: Misdeclared) -> None:
+        """Adds what one run shows of an output."""
         before = self._wrong.get(port.name, Misdeclared(port.name, str(port), ()))
-        both = None if axes is None or before.axes is None else tuple(sorted({*before.axes, *axes}))
-        examples = (*before.examples, (dict(sizes), shape))[:_KEPT]
-        self._wrong[port.name] = replace(before, axes=both, examples=examples)
+        both = None if seen.axes is None or before.axes is None else tuple(sorted({*before.axes, *seen.axes}))
+        examples = (*before.examples, *seen.examples)[:_KEPT]
+        self._wrong[port.name] = replace(before, axes=both, examples=examples, dtype=seen.dtype or before.dtype)
 
     def wrong(self) -> tuple[Misdeclared, ...]:
         """Returns the outputs whose declarations are wrong."""
         return tuple(self._wrong.values())
+
+
+def _dtype(value: np.ndarray[Any, Any]) -> str:
+    """Returns the ONNX name of an array's dtype."""
+    return "string" if value.dtype.kind in "OUS" else name_of(value.dtype)
 
 
 def _contradicted(
@@ -79,31 +89,51 @@ def settled(part: Verification, *models: ir.Model) -> Verification:
     clauses: dict[str, None] = {}
     for model in models:
         clauses |= dict.fromkeys(corrected(model, part.misdeclared))
-    return replace(part, untried=(*part.untried, *clauses)) if clauses else part
+    return with_clauses(part, *clauses)
+
+
+def with_clauses(part: Verification, *clauses: str) -> Verification:
+    """Returns the part with clauses for the headline; empty ones are left out."""
+    said = tuple(clause for clause in clauses if clause)
+    return replace(part, untried=(*part.untried, *said), declared=(*part.declared, *said)) if said else part
 
 
 def corrected(model: ir.Model, wrong: Sequence[Misdeclared]) -> list[str]:
-    """Declares outputs as inference finds them, as far as the runs agree with it, and leaves other wrong sizes open.
-    Removes the shapes of intermediate values, because they come from the same source and no run has compared them.
-    Returns a clause on each output."""
+    """Declares outputs as inference finds them, as far as the runs agree with it, and leaves other wrong sizes open. A
+    dtype changes only if inference finds the dtype of the runs, because the runtime may be the one that errs. Removes
+    the shapes of intermediate values, because they come from the same source and no run has compared them. Returns a
+    clause on each output."""
     if not wrong:
         return []
-    known = inferred_outputs(model)
+    known = {value.name: value for value in inferred_alone(model).graph.outputs}
     values = {value.name: value for value in model.graph.outputs}
     said = []
     for one in wrong:
         value = values.get(one.name)
-        if value is None or value.shape is None:
+        if value is None:
             continue
-        value.shape = _right(one, value.shape, known.get(one.name))
-        _, shape = one.examples[0]
-        said.append(f"{one.name} was declared as {one.declared} and is {list(shape)}: declared as {value.shape} now")
-    if said:
+        found = known.get(one.name)
+        if value.shape is not None and (one.axes is None or one.axes):
+            value.shape = _right(one, value.shape, None if found is None else found.shape)
+        if one.dtype and found is not None and found.dtype == ir.DataType[one.dtype.upper()]:
+            value.type = ir.TensorType(found.dtype)
+        said.append(_clause(one, value))
+    if any(one.axes is None or one.axes for one in wrong):
         for node in walk.all_nodes(model):
             for value in node.outputs:
                 if not value.is_graph_output():
                     value.shape = None
     return said
+
+
+def _clause(one: Misdeclared, value: ir.Value) -> str:
+    """Says what the file declared, what the runs gave, and what the file declares now."""
+    _, shape = one.examples[0]
+    was = f"{one.name} was declared as {one.declared} and is {one.dtype}{list(shape)}"
+    now = value.dtype.name.lower() if one.dtype and value.dtype is not None else ""
+    if one.dtype and now != one.dtype:
+        return f"{was}: the dtype {now} stays declared, because shape inference does not find {one.dtype}"
+    return f"{was}: declared as {now}{value.shape if value.shape is not None else ''} now"
 
 
 def _right(one: Misdeclared, declared: ir.Shape, known: ir.Shape | None) -> ir.Shape:

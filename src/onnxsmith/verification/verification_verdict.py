@@ -46,11 +46,11 @@ def problems(part: Verification, *, asked: bool = True) -> tuple[Problem, ...]:
 
 def ending(part: Verification) -> str:
     """Writes the end of a headline."""
+    gaps = "".join(f"; {gap}" for gap in part.untried)
     if not part.verified:
-        return "NOT VERIFIED"
+        return f"NOT VERIFIED{gaps}"
     drawn = ", ".join(output.name for output in part.outputs if output.drawn)
     but = f"; drawn at random, so not compared: {drawn}" if drawn else ""
-    gaps = "".join(f"; {gap}" for gap in part.untried)
     if part.unsure:
         return f"CANNOT TELL on {len(part.runs)} inputs: {part.unsure[0]}{but}{gaps}"
     return f"{'verified' if part.equal else 'DIFFERENT'} {part.where_compared}{but}{gaps}"

@@ -48,6 +48,8 @@ from onnxsmith.runtimes.base import Options
 from onnxsmith.verification.inputs import user_inputs as given
 from onnxsmith.verification.inputs.generate import Generator
 from onnxsmith.verification.inputs.user_inputs import Inputs
+from onnxsmith.verification.intermediate_declarations import wrong_intermediates
+from onnxsmith.verification.output_declarations import Declarations
 
 INDEX = "bundle.json"
 _SHOWN = 5
@@ -232,11 +234,35 @@ def _with_golden(
         allowed = Tolerances(shaped, file, lambda changed: chosen.prepare(changed, Options()), tolerance)
         stack.callback(allowed.close)
         recorded = golden(session, generator, feeds, content.ranges, seed, allowed)
+    _refuse_declared(recorded, content)
+    inside = wrong_intermediates(model)
+    recorded = replace(recorded, notes=(*recorded.notes, inside)) if inside else recorded
     content = replace(content, cases=recorded.cases, made_with=f"onnxsmith {__version__} on {name}")
     golden_files.write(content.cases, content.signature, place)
     described = json.dumps(interface.schema(content), indent=1) + "\n"
     (place / "interface.json").write_bytes(described.encode())
     return recorded, content
+
+
+def _refuse_declared(recorded: Golden, content: Content) -> None:
+    """Raises if an output has another shape or dtype than the file declares: the generated code and interface.json
+    repeat the declaration.
+
+    Raises:
+        OnnxsmithError: `bundle/declared`.
+    """
+    found = Declarations(content.signature)
+    for case in recorded.cases:
+        found.add(case.inputs, case.outputs)
+    for one in found.wrong():
+        _, shape = one.examples[0]
+        raise problem(
+            "bundle/declared",
+            f"the output {one.name!r} is declared as {one.declared}, and is {one.dtype}{list(shape)}",
+            where=content.title,
+            why="programs that load the bundle would reserve or expect another tensor than the model gives",
+            fix="correct the file first: `onnxsmith simplify MODEL -o corrected.onnx` declares what its runs give",
+        )
 
 
 def _write_index(content: Content, form: Form, checks: tuple[BundleCheck, ...], place: Path) -> None:

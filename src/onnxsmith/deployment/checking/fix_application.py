@@ -11,6 +11,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Part
 from onnxsmith.base.report.parts.edits import Edits
+from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.parts.written_files import Written, written
 from onnxsmith.base.settings import Save, Verify
 from onnxsmith.deployment.checking.checked_model import Subject
@@ -25,6 +26,8 @@ from onnxsmith.runtimes._lenient import checked
 from onnxsmith.targets.judges.base import Judge, Target
 from onnxsmith.targets.profiles.profile_format import Profile
 from onnxsmith.verification.inputs.size_proposals import of_feed
+from onnxsmith.verification.intermediate_declarations import correct_intermediates
+from onnxsmith.verification.output_declarations import settled, with_clauses
 from onnxsmith.verification.sessions import verify_models
 
 
@@ -69,9 +72,12 @@ def applied(
     also = "".join(f"; {note}" for note in notes)
     if not steps:
         return Change(f"nothing to fix{also}")
+    inside = correct_intermediates(now.model)
     if output is None:
         part = verify_models(_loadable(original.model), now.model, verify, given=original.given)
-        return Change(f"fixed{also}", (edits, part, Written({}, "no output was requested")), now.model)
+        part = with_clauses(settled(part, now.model), inside)
+        said = f"fixed{also}{_clauses(part)}"
+        return Change(said, (edits, part, Written({}, "no output was requested")), now.model)
     with staged(output) as stage:
         stage.write(now.model, external_data=as_read(subject.model, save.external_data))
         checked(now.model, where="the fixed model", file=stage.path)
@@ -81,9 +87,18 @@ def applied(
         if not part.equal and not (part.unsure and save.write_unsure):
             why = "the fixed model differs from the original" if part.differs else "; ".join(part.unsure)
             return Change(f"the fixed model was not written: {why}", (edits, part, Written({}, why)))
+        part = with_clauses(settled(part, now.model), inside)
+        if part.misdeclared:
+            stage.write(now.model, external_data=as_read(subject.model, save.external_data))
+            checked(now.model, where="the fixed model", file=stage.path)
         files = written(stage.commit())
     path = Path(next(iter(files.files)))
-    return Change(f"fixed in {path}{also}", (edits, part, files), load(path), path)
+    return Change(f"fixed in {path}{also}{_clauses(part)}", (edits, part, files), load(path), path)
+
+
+def _clauses(part: Verification) -> str:
+    """Returns the end of the headline on declarations that were wrong in the fixed model."""
+    return "".join(f"; {clause}" for clause in part.declared)
 
 
 def _fixed(name: str, judge: Judge, now: Subject, original: Subject, verify: Verify) -> _Step:

@@ -38,11 +38,20 @@ def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
 def inferred_outputs(model: ir.Model) -> dict[str, ir.Shape]:
     """Infers the shapes of the graph outputs from the inputs alone, without the shapes that the model declares for
     results. Leaves out outputs whose rank is unknown. `model` is not changed."""
+    outputs = inferred_alone(model).graph.outputs
+    return {value.name or "": value.shape for value in outputs if value.shape is not None}
+
+
+def inferred_alone(model: ir.Model) -> ir.Model:
+    """Returns a copy of `model` with the shapes and dtypes that follow from the inputs alone, without those that the
+    model declares for the results of nodes. `model` is not changed."""
     copy = cloned(model)
     for value in (value for node in walk.all_nodes(copy) for value in node.outputs):
         value.shape = None
+        if isinstance(value.type, ir.TensorType):
+            value.type = None
     infer_in_place(copy)
-    return {value.name or "": value.shape for value in copy.graph.outputs if value.shape is not None}
+    return copy
 
 
 def infer_in_place(model: ir.Model, *, elements: bool = False) -> str | None:

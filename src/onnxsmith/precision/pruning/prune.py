@@ -26,6 +26,7 @@ from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import save_for_now, staged
 from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.structure import versions
 from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.precision import quantisation_request as requests
 from onnxsmith.precision.final import scores_of, time_ratio, times_said
@@ -47,7 +48,9 @@ from onnxsmith.precision.weight_counts import own_weights, stored_bytes
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
 from onnxsmith.runtimes.base import Runtime
+from onnxsmith.verification.intermediate_declarations import correct_intermediates
 from onnxsmith.verification.metrics.base import Floats
+from onnxsmith.verification.output_declarations import settled, with_clauses
 
 _SHARE = 0.3
 """The default share if there is no budget. A choice."""
@@ -246,6 +249,10 @@ class _Pruning:
             raise pruning_report.none_at(share, pruning_report.idle(self._found, self._choice))
         samples = self._given.scoring.samples if self._given.is_real else None
         proof = proven(self._work.model, model, kept, self._found, samples, sizes=self._sizes, seed=self._request.seed)
+        versions.drop_unused_imports(model)
+        proof = with_clauses(proof, correct_intermediates(model, like=self.loaded))
+        if proof.equal:
+            proof = settled(proof, model)
         done = _Done(share, model, kept, removed, proof)
         if not proof.equal:
             return replace(done, model=None, refused=pruning_report.unproven(proof), verdict=_verdict(proof))
@@ -352,7 +359,9 @@ def _report(
 ) -> Result:
     part = next(one for one in parts if isinstance(one, Pruning))
     said = part.summary() if done.model is not None else f"nothing was made: {done.refused[0].what}"
-    report = Report("prune", done.verdict, parts, problems=(*doubts, *done.refused), headline=f"{where}: {said}")
+    wrong = done.proof.declared if done.proof is not None and done.model is not None else ()
+    headline = "; ".join((f"{where}: {said}", *wrong))
+    report = Report("prune", done.verdict, parts, problems=(*doubts, *done.refused), headline=headline)
     files = [name for one in parts if isinstance(one, Written) for name in one.files]
     path = next((Path(name) for name in files if name.endswith(".onnx")), None)
     return Result(report, model, path)

@@ -99,6 +99,8 @@ class Quantisation(Part):
     times: str = ""
     also: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    declared: tuple[str, ...] = ()
+    """Sentences on declarations of the given model that were wrong, and are corrected in the file."""
 
     @property
     def kept(self) -> tuple[LayerDamage, ...]:
@@ -137,7 +139,7 @@ class Quantisation(Part):
         if self.times:
             said.append(self.times)
         said += [f"{name}: {value}" for name, value in self.also.items() if _is_bad(name, value)]
-        return ", ".join(said)
+        return "; ".join((", ".join(said), *self.declared))
 
     def _left(self) -> Iterator[str]:
         """Yields the operators that the method left alone, with their share of the weights if that is large enough."""

@@ -108,14 +108,16 @@ class Power:
 
 @dataclass(frozen=True)
 class Misdeclared:
-    """An output whose shape in a run is not the declared one. `declared` is its dtype and shape in the file. `axes` are
-    those with another size, None if the rank differs. `examples` are runs that show it: the sizes of the symbolic
-    dimensions of the inputs, and the shape of the output."""
+    """An output whose shape or dtype in a run is not the declared one. `declared` is its dtype and shape in the file.
+    `axes` are those with another size, None if the rank differs. `examples` are runs that show it: the sizes of the
+    symbolic dimensions of the inputs, and the shape of the output. `dtype` is the dtype of the runs, "" if it is the
+    declared one."""
 
     name: str
     declared: str
     axes: tuple[int, ...] | None
     examples: tuple[tuple[dict[str, int], tuple[int, ...]], ...] = ()
+    dtype: str = ""
 
 
 FEW = 0.05
@@ -148,7 +150,9 @@ class Verification(Part):
     power: Power | None = None
     unsure: tuple[str, ...] = ()
     misdeclared: tuple[Misdeclared, ...] = ()
-    """The outputs of the candidate that its runs show in another shape than the file declares."""
+    """The outputs of the candidate that its runs show in another shape or dtype than the file declares."""
+    declared: tuple[str, ...] = ()
+    """Sentences on declarations that were wrong and what became of them. They are in `untried`, too."""
     inside: int = 0
     """The number of intermediate tensors compared, if the outputs show too little; `power` then counts faults that any
     of these tensors shows."""
