@@ -12,12 +12,19 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.report.parts.quantisation import LeftAlone
+from onnxsmith.base.words import first_few, several
 from onnxsmith.graph.structure import walk
 from onnxsmith.precision.forms.base import Form
+from onnxsmith.precision.integer_values import of_unknown_size
 from onnxsmith.precision.keep_list_search import Keep
 from onnxsmith.precision.methods.base import Layer, Method, Work, constant_bytes, float_bytes
 from onnxsmith.precision.mixed_precision import narrowed
 from onnxsmith.precision.narrowable_nodes import NARROW, Unit, find
+
+_NAMED = 2
+"""The reasons that a note names. A choice."""
+_UNKNOWN = 2.0**31
+"""From this size on, a bound comes from the dtype of an integer and says nothing."""
 
 # What float16 and bfloat16 share: nodes become narrow, strongly typed, with Casts at the borders.
 
@@ -26,7 +33,8 @@ class _NarrowFloat(Method):
     """Lets nodes compute in a narrower float, weights included. Inputs and outputs of the graph stay float32.
 
     A node stays wide if, on the data, a value of its inputs, outputs or weights is larger than half the largest number
-    of the narrow float. The other half is a margin for other data.
+    of the narrow float. The other half is a margin for other data. Without data, a node also stays wide if one of its
+    values was made of whole numbers that may be too large, such as ids, lengths and shapes.
     """
 
     changes = "nodes whose operator takes the narrow float"
@@ -60,6 +68,37 @@ class _NarrowFloat(Method):
                 largest = _largest(value, ranges) if value is not None else 0.0
                 if value is not None and not largest <= most:
                     found[unit.name] = f"{value.name} reaches {largest:.3g}; {self.to} ends at {2 * most:.3g}"
+        return found | self._made_of_integers(work)
+
+    def said(self, work: Work) -> tuple[str, ...]:
+        wide = self._made_of_integers(work)
+        if not wide:
+            return ()
+        verb = "stays" if len(wide) == 1 else "stay"
+        first = first_few(list(dict.fromkeys(wide.values())), _NAMED, "; ")
+        return (
+            (
+                f"{several(len(wide), 'node')} {verb} in float32, because whole numbers of unknown size may not fit in "
+                f"{self.to}: {first}. Give --data with the largest of them: then nodes are kept by what it shows"
+            ),
+        )
+
+    def _made_of_integers(self, work: Work) -> dict[str, str]:
+        """Returns the nodes with a value that was made of whole numbers and may not fit, each with the reason. With
+        data the values are measured instead, and the score decides."""
+        if work.ranges is not None:
+            return {}
+        info = ml_dtypes.finfo(NARROW[self.to].numpy())  # type: ignore[no-untyped-call]
+        held = of_unknown_size(work.model, float(info.max) / 2, 2.0 ** (info.nmant + 1))
+        nodes = list(walk.nodes(work.model.graph))
+        found = {}
+        for unit in self._units(work) if held else ():
+            node = nodes[unit.index]
+            sides = [node.inputs[i] for i in unit.inputs] + [node.outputs[i] for i in unit.outputs]
+            state = next((held[value] for value in sides if value in held), None)
+            if state is not None:
+                size = "of unknown size" if state.largest > _UNKNOWN else f"up to {state.largest:,.0f}"
+                found[unit.name] = f"it computes with whole numbers from {state.source}, {size}"
         return found
 
     def left(self, work: Work) -> tuple[LeftAlone, ...]:
