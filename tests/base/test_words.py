@@ -1,10 +1,10 @@
-"""Words: counts, the first few of a list, shortened texts."""
+"""Words: counts, the first few of a list, shortened texts, scores and ratios."""
 
 from __future__ import annotations
 
 import pytest
 
-from onnxsmith.base.words import first_few, several, shortened
+from onnxsmith.base.words import change, first_few, of_one, several, shortened, told_apart
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,37 @@ def test_several() -> None:
 
 def test_shortened() -> None:
     assert [shortened(text, 4) for text in ("abcd", "abcde")] == ["abcd", "abc…"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "texts"),
+    [
+        ((1.0, 0.99999), ("1", "0.99999")),
+        ((0.99997, 0.99991), ("0.99997", "0.99991")),
+        ((1.0, 0.9999999), ("1", "0.9999999")),
+        ((0.1, 0.1 + 2**-56), ("0.10000000000000001", "0.10000000000000002")),
+        ((0.75, 0.75), ("0.75", "0.75")),
+        ((float("nan"), 0.75, 0.7500001), ("nan", "0.75", "0.7500001")),
+        ((), ()),
+    ],
+)
+def test_different_numbers_look_different(numbers: tuple[float, ...], texts: tuple[str, ...]) -> None:
+    assert told_apart(*numbers, digits=4) == texts
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (0.75, 0.7, "0.75 → 0.7"),
+        (1.0, 0.99999998, "1 → 0.99999998"),
+        (0.75, 0.75, "equal at 0.75"),
+        (0.75, float("nan"), "0.75 → nan"),
+    ],
+)
+def test_a_change(before: float, after: float, text: str) -> None:
+    assert change(before, after, 4) == text
+
+
+@pytest.mark.parametrize(("ratio", "text"), [(0.5, "0.50"), (1.0, "1.00"), (1.0004, "1.0004"), (0.999, "0.999")])
+def test_only_one_looks_like_one(ratio: float, text: str) -> None:
+    assert of_one(ratio) == text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Collection
 
 
@@ -15,6 +17,42 @@ def first_few(texts: Collection[str], most: int, between: str = ", ") -> str:
     shown = between.join(list(texts)[:most])
     more = len(texts) - most
     return f"{shown}{';' * (between == '; ')} and {more:,} more" if more > 0 else shown
+
+
+_DIGITS = 17
+"""Decimal digits that tell any two different floats apart (IEEE 754-2019, section 5.12.2)."""
+
+
+_NEAR = 0.25
+"""The share of a difference by which rounding may change it. A choice: 0.99997 and 0.99991 are not written as 1 and
+0.9999."""
+
+
+def told_apart(*numbers: float, digits: int = 6) -> tuple[str, ...]:
+    """Writes numbers with as many significant digits as show how far apart they are, and with `digits` at least."""
+    known = sorted({number for number in numbers if math.isfinite(number)})
+    gaps = list(itertools.pairwise(known))
+
+    def shows(count: int) -> bool:
+        seen = [float(f"{number:.{count}g}") for number in known]
+        pairs = zip(itertools.pairwise(seen), gaps, strict=True)
+        return all(abs((d - c) - (b - a)) <= _NEAR * (b - a) for (c, d), (a, b) in pairs)
+
+    count = next(filter(shows, range(digits, _DIGITS)), _DIGITS)
+    return tuple(f"{number:.{count}g}" for number in numbers)
+
+
+def change(before: float, after: float, digits: int = 6) -> str:
+    """Writes a score before and after a change: `0.75 → 0.749`, `1 → 0.9999998`, `equal at 0.75`."""
+    if before == after:
+        return f"equal at {before:.{digits}g}"
+    return " → ".join(told_apart(before, after, digits=digits))
+
+
+def of_one(ratio: float, decimals: int = 2) -> str:
+    """Writes a ratio so that only a ratio of exactly 1 looks like 1: `0.52`, `1.0004`, `1.00`."""
+    enough = (count for count in range(decimals, _DIGITS) if ratio == 1 or float(f"{ratio:.{count}f}") != 1)
+    return f"{ratio:.{next(enough, _DIGITS)}f}"
 
 
 def shortened(text: str, longest: int) -> str:

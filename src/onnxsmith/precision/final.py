@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.parts.measurements import Ratio, Ratios
+from onnxsmith.base.words import change, of_one, told_apart
 from onnxsmith.deployment.benching.bench import bench
 from onnxsmith.graph.files.save import data_files, save_for_now
 from onnxsmith.precision.damage import relative_error
@@ -72,7 +73,7 @@ class Final:
     def said(self, before: float) -> str:
         """Summarises score, size and time in one line."""
         size = self.nbytes / max(1, self.nbytes_before)
-        return f"{self.score} {before:.4g} → {self.scored.value:.4g}, {size:.2f} of the size, {self.times}"
+        return f"{self.score} {change(before, self.scored.value, 4)}, {of_one(size)} of the size, {self.times}"
 
     def problems(self, *, allow_slower: bool, target: str | None = None) -> Iterator[Problem]:
         """Yields the reasons for which the file is not written."""
@@ -95,11 +96,11 @@ class Final:
                 f"`onnxsmith compare FILE@onnxruntime FILE@{target} --per-layer`",
             )
         if not self.is_within:
+            every, none, bound = told_apart(self.scored.value, self.plain.value, self.bound)
             yield Problem(
                 "quantize/levels-differ",
                 f"the {self.name} file is out of budget at one of onnxruntime's optimisation levels",
-                where=f"all optimisations: {self.scored.value:.6g}, none: {self.plain.value:.6g}, "
-                f"at worst {self.bound:.6g} is allowed",
+                where=f"all optimisations: {every}, none: {none}, at worst {bound} is allowed",
                 fix="give a wider --budget, or another --to",
             )
         if self.nbytes >= self.nbytes_before:
@@ -253,7 +254,7 @@ def times_said(ratio: Ratio | None, where: str = "") -> str:
         return "the time was not measured"
     if not ratio.ranked:
         return f"time not distinguishable{on} ({ratio.ratio:.2f})"
-    return f"{ratio.ratio:.2f} of the time{on}"
+    return f"{of_one(ratio.ratio)} of the time{on}"
 
 
 def _also(

@@ -15,7 +15,7 @@ from onnxsmith.base.report.parts.quantisation import CurvePoint, Quantisation
 from onnxsmith.base.report.parts.written_files import Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
-from onnxsmith.base.words import several
+from onnxsmith.base.words import several, told_apart
 from onnxsmith.precision.final import Final
 from onnxsmith.precision.method_trial import Tried
 from onnxsmith.precision.quantisation_request import Given
@@ -45,14 +45,16 @@ def not_met(tried: Tried, given: Given, before: Scored, most: int) -> Problem:
     score = given.scoring.score
     known = [one for one in tried.curve if not math.isnan(one.score)]
     order = sorted(known, key=lambda one: one.score, reverse=score.better == "higher")
-    nearest = f"; the nearest reaches {order[0].score:.6g} and {_keeps(order[0])}" if order else ""
+    had, bound, *best = told_apart(
+        before.value, given.budget.bound(before.value, score.better), *(one.score for one in order[:1])
+    )
+    nearest = f"; the nearest reaches {best[0]} and {_keeps(order[0])}" if order else ""
     is_spent = tried.evaluations >= most
     rest = "others were not tried" if is_spent else "and the search has no other to try"
     return problem(
         "quantize/budget-not-met",
         f"none of the {tried.name} models that were tried meets the budget",
-        where=f"{score.title} {before.value:.6g}, "
-        f"at worst {given.budget.bound(before.value, score.better):.6g} is allowed",
+        where=f"{score.title} {had}, at worst {bound} is allowed",
         why=f"{several(tried.evaluations, 'keep-list')} of at most {most} were evaluated, {rest}{nearest}",
         fix="give more --evaluations, a wider --budget, or another --to"
         if is_spent

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.parts.pruning import FixedChannels, PrunedLayer, SharePoint
 from onnxsmith.base.report.parts.verification import Verification
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, several, told_apart
 from onnxsmith.graph.shapes.symbolic_inference import infer
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.dim_ranges import Sizes as DimSizes
@@ -189,22 +189,23 @@ def budget_not_met(curve: Sequence[SharePoint], given: Given, before: Scored) ->
     best = min((one for one in curve if one.removed), key=lambda one: one.share, default=curve[0])
     score = given.scoring.score
     bound = given.budget.bound(before.value, score.better)
+    had, least, reached = told_apart(before.value, bound, best.score)
     return problem(
         "prune/budget-not-met",
         "no share of channels meets the budget",
-        where=f"{score.title} {before.value:.6g}, at worst {bound:.6g} is allowed",
-        why=f"{len(curve)} shares were evaluated; the smallest that removes a channel, {best.share:.3g}, "
-        f"has {best.score:.6g}",
+        where=f"{score.title} {had}, at worst {least} is allowed",
+        why=f"{len(curve)} shares were evaluated; the smallest that removes a channel, {best.share:.3g}, has {reached}",
         fix="give a wider --budget, or prune without one and train the smaller model on: see docs/pruning.md",
     ).problem
 
 
 def levels_differ(scores: Sequence[Scored]) -> Problem:
     """Makes the problem for a score that depends on the runtime's optimisations."""
+    every, none = told_apart(scores[0].value, scores[1].value)
     return Problem(
         "prune/levels-differ",
         "the pruned file is out of budget at one of onnxruntime's optimisation levels",
-        where=f"all optimisations: {scores[0].value:.6g}, none: {scores[1].value:.6g}",
+        where=f"all optimisations: {every}, none: {none}",
         fix="give a wider --budget, or a smaller --share",
     )
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from onnxsmith.base.report.base import Block, Intervals, Part, Places, Plot, Series, Table, Text, Tone, facts
 from onnxsmith.base.report.parts._text import duration, size
-from onnxsmith.base.words import several
+from onnxsmith.base.words import of_one, several, told_apart
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,8 @@ class Ratio:
     def __str__(self) -> str:
         if self.ratio is None or self.low is None or self.high is None:
             return "unknown"
-        return f"ratio {self.ratio:.3g}, interval {self.low:.3g} to {self.high:.3g}"
+        ratio, low, high = told_apart(self.ratio, self.low, self.high, digits=3)
+        return f"ratio {ratio}, interval {low} to {high}"
 
     @property
     def result(self) -> str:
@@ -106,7 +107,7 @@ class Ratios(Part):
         rows = tuple(
             (
                 one.subject,
-                "" if one.ratio is None else f"{one.ratio:.3f}",
+                "" if one.ratio is None else of_one(one.ratio, 3),
                 "" if one.low is None or one.high is None else f"{one.low:.3f} to {one.high:.3f}",
                 one.result,
                 one.outputs,
@@ -356,7 +357,7 @@ class Regressions(Part):
                 one.subject,
                 duration(one.before),
                 duration(one.now),
-                "" if one.ratio is None else f"{one.ratio:.3f}",
+                "" if one.ratio is None else of_one(one.ratio, 3),
                 "" if one.low is None or one.high is None else f"{one.low:.3f} to {one.high:.3f}",
                 one.result,
             )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone, facts
 from onnxsmith.base.report.parts._text import size
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import change, first_few, of_one, several, told_apart
 
 _MOST = 30
 """Layers that a terminal shows. A choice."""
@@ -98,11 +98,11 @@ class Pruning(Part):
         """Returns one line: the removed channels, the score, the size and the time."""
         said = [f"{self.removed:,} of {several(self.channels, 'channel')} removed"]
         if self.after is not None:
-            said.append(f"{self.score} {self.before:.4g} → {self.after:.4g}{self._against()}")
+            said.append(f"{self.score} {change(self.before, self.after, 4)}{self._against()}")
         if self.bytes_after is not None:
-            said.append(f"{self.bytes_after / max(1, self.bytes_before):.2f} of the size")
+            said.append(f"{of_one(self.bytes_after / max(1, self.bytes_before))} of the size")
         if self.macs_before and self.macs_after is not None:
-            said.append(f"{self.macs_after / self.macs_before:.2f} of the multiply-adds")
+            said.append(f"{of_one(self.macs_after / self.macs_before)} of the multiply-adds")
         if self.times:
             said.append(self.times)
         return ", ".join(said)
@@ -140,15 +140,16 @@ class Pruning(Part):
 
     def blocks(self) -> Iterator[Block]:
         each = "all channels together" if self.is_global else "the channels of each group"
-        after = "" if self.after is None else f" → {self.after:.6g}"
+        score = f"{self.before:.6g}" if self.after is None else change(self.before, self.after)
+        bound = None if self.bound is None else told_apart(self.before, self.bound)[1]
         yield facts(
             (
                 ("channels", f"{self.removed:,} of {self.channels:,} removed: {self._went()}"),
                 ("asked for", f"{self.share:.3g} of {each}"),
                 ("order", f"{self.by}, the least first"),
                 ("channels that stay", self._multiple()),
-                (f"{self.score}, {self.better} is better", f"{self.before:.6g}{after}{self._against()}"),
-                ("worst that the budget allows", "" if self.bound is None else f"{self.bound:.6g} ({self.budget})"),
+                (f"{self.score}, {self.better} is better", f"{score}{self._against()}"),
+                ("worst that the budget allows", "" if bound is None else f"{bound} ({self.budget})"),
                 ("samples", f"{self.samples:,}"),
                 ("parameters", _change(self.parameters_before, self.parameters_after)),
                 ("multiply-adds", self._macs()),
@@ -168,9 +169,11 @@ class Pruning(Part):
         yield from (Text(note, Tone.WARN) for note in self.notes)
 
     def _curve(self) -> Table:
+        order = sorted(self.curve, key=lambda one: one.share)
+        columns = (told_apart(*(one.share for one in order), digits=3), told_apart(*(one.score for one in order)))
         rows = tuple(
-            (f"{one.share:.3g}", f"{one.removed:,}", f"{one.score:.6g}", "yes" if one.meets else "no")
-            for one in sorted(self.curve, key=lambda one: one.share)
+            (share, f"{one.removed:,}", score, "yes" if one.meets else "no")
+            for one, share, score in zip(order, *columns, strict=True)
         )
         return Table(("share", "removed", self.score, "within budget"), rows, right=(0, 1, 2))
 

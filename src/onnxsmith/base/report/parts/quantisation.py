@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone, facts
 from onnxsmith.base.report.parts._text import size
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import change, first_few, of_one, several, told_apart
 
 _MOST = 30
 """Layers that a terminal shows. A choice."""
@@ -119,11 +119,7 @@ class Quantisation(Part):
 
     def summary(self) -> str:
         """Returns one line: the layers that became narrow, the score, the size and the time."""
-        changed = len(self.layers) - len(self.kept)
-        count = len(self.layers) + sum(one.count for one in self.left)
-        said = [f"{changed} of {several(count, 'layer')} became {self.to}"]
-        if self.weights:
-            said[0] += f" ({len(self.weights)} with their weights alone)"
+        said = [self._changed()]
         if self.eight:
             said[0] += f" ({len(self.eight)} with 8 bits)"
         refused = self.also.get("on onnxruntime", "")
@@ -133,13 +129,27 @@ class Quantisation(Part):
             said.append(f"{self.also['measured on']} runs it")
         said += self._left()
         if self.after is not None:
-            said.append(f"{self.score} {self.before:.4g} → {self.after:.4g}{self._against()}")
+            said.append(f"{self.score} {change(self.before, self.after, 4)}{self._against()}")
         if self.bytes_after is not None:
-            said.append(f"{self.bytes_after / max(1, self.bytes_before):.2f} of the size")
+            said.append(f"{of_one(self.bytes_after / max(1, self.bytes_before))} of the size")
         if self.times:
             said.append(self.times)
         said += [f"{name}: {value}" for name, value in self.also.items() if _is_bad(name, value)]
         return "; ".join((", ".join(said), *self.declared))
+
+    def _changed(self) -> str:
+        """Counts the layers that compute in the narrow dtype apart from those that only store their weights in it."""
+        alone = len(self.weights)
+        changed = len(self.layers) - len(self.kept) - alone
+        count = len(self.layers) + sum(one.count for one in self.left)
+        if not alone:
+            return f"{changed} of {several(count, 'layer')} became {self.to}"
+        dtype = self.to.partition("-")[0]
+        verb = "keeps" if alone == 1 else "keep"
+        if not changed:
+            return f"no layer computes in {dtype}; {alone} of {count} {verb} {dtype} weights only"
+        compute = "computes" if changed == 1 else "compute"
+        return f"{changed} of {several(count, 'layer')} {compute} in {dtype}; {alone} {verb} {dtype} weights only"
 
     def _left(self) -> Iterator[str]:
         """Yields the operators that the method left alone, with their share of the weights if that is large enough."""
@@ -159,12 +169,15 @@ class Quantisation(Part):
         return "" if self.labelled else " (without labels: agreement with the given model)"
 
     def blocks(self) -> Iterator[Block]:
-        after = "of the given model" if self.after is None else f"→ {self.after:.6g}{self._against()}"
+        known = [one for one in (self.before, self.after, self.bound) if one is not None]
+        texts = dict(zip(known, told_apart(*known), strict=True))
+        after = "of the given model" if self.after is None else self._against().strip()
+        score = texts[self.before] if self.after is None else change(self.before, self.after)
         yield facts(
             (
                 ("method", self.method),
-                (f"{self.score}, {self.better} is better", f"{self.before:.6g} {after}"),
-                ("worst that the budget allows", f"{self.bound:.6g} ({self.budget})"),
+                (f"{self.score}, {self.better} is better", f"{score} {after}".strip()),
+                ("worst that the budget allows", f"{texts[self.bound]} ({self.budget})"),
                 ("samples", f"{self.samples:,} tested, {self.calibrated:,} for calibration"),
                 ("size", f"{size(self.bytes_before)} → {size(self.bytes_after)}" if self.bytes_after else ""),
                 ("time", self.times),
@@ -217,7 +230,7 @@ class Quantisation(Part):
             ("weights alone", [f"{one.weights}" for one in order] if any(one.weights for one in order) else []),
             ("in 8 bits", [f"{one.eight}" for one in order] if any(one.eight for one in order) else []),
             ("weights", [size(one.nbytes) for one in order]),
-            (self.score, [f"{one.score:.6g}" for one in order]),
+            (self.score, list(told_apart(*(one.score for one in order)))),
             ("within budget", ["yes" if one.meets else "no" for one in order]),
         ]
         shown = [(head, cells) for head, cells in columns if cells]
