@@ -13,7 +13,7 @@ from onnxsmith.cli.render.terminal import _table
 
 def shown(table: Table, *, whole: bool) -> str:
     out = io.StringIO()
-    Console(file=out, width=80).print(_table(table, whole=whole))
+    Console(file=out, width=80).print(_table(table, None if whole else 24))
     return out.getvalue()
 
 

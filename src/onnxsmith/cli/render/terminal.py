@@ -34,32 +34,74 @@ def console(width: int | None = None) -> Console:
     return _Console(width=width)
 
 
-_ROWS = 24
-"""Limits the rows of a table, so that it fits on a screen. A choice: the lines of a terminal by default."""
+_ROWS = (24, 16, 12, 8, 6, 4, 3, 2, 1)
+"""Limits the rows of a table, and the sentences of a part: the first of these with which the report is short enough. A
+choice: 24 are the lines of a terminal by default."""
+_LINES = 60
+"""Limits the lines of a report. A choice: a large terminal shows them at once."""
+
+
+_ANYWAY = 4
+"""The rows if no number of them makes the report short enough, such as beside a long page. A choice."""
+_PAGES = 8
+"""Limits the verbatim texts of a part, such as the code of findings, where its sentences are limited further. A
+choice."""
 
 
 def show(report: Report, console: Console, *, whole: bool = False) -> None:
-    """Prints the report. Without `whole`, a table of more rows than a screen has shows the first, and says how many are
-    left out."""
+    """Prints the report. Without `whole`, long tables show their first rows, and say how many are left out; together
+    the report has at most 60 lines where that is possible."""
+    _print(report, console, None if whole else _fitting(report, console))
+
+
+def _fitting(report: Report, console: Console) -> int:
+    """Returns the most rows of a table with which the report is short enough."""
+    for rows in _ROWS:
+        with console.capture() as printed:
+            _print(report, console, rows)
+        if printed.get().count("\n") <= _LINES:
+            return rows
+    return _ANYWAY
+
+
+def _print(report: Report, console: Console, most: int | None) -> None:
+    """Prints the report with at most `most` rows in a table; None for all."""
     for part in report.parts:
         blocks = list(part.blocks())
         if not blocks:
             continue
         console.print(f"[bold]{escape(part.title)}[/bold]")
+        left_out = [] if most is None else _left_out([block for block in blocks if isinstance(block, Text)], most)
         for block in blocks:
+            if isinstance(block, Chart | Plot | Intervals) or any(block is one for one in left_out):
+                continue
             if isinstance(block, Text) and block.verbatim:
                 console.print(escape(block.text), soft_wrap=True, highlight=False)
-                continue
-            if isinstance(block, Chart | Plot | Intervals):
-                continue
-            console.print(Padding(_renderable(block, whole=whole), (0, 0, 0, 2), expand=False))
+            else:
+                console.print(Padding(_renderable(block, most), (0, 0, 0, 2), expand=False))
+        if left_out:
+            console.print(f"  {_more(len(left_out), 'sentence')}")
         console.print()
-    for note in report.notes:
+    for note in report.notes[:most]:
         console.print(f"[yellow]note:[/yellow] {escape(note)}", soft_wrap=True)
-    for found in report.problems:
+    if most is not None and len(report.notes) > most:
+        console.print(_more(len(report.notes) - most, "note"))
+    for found in report.problems[:most]:
         show_problem(found, console)
+    if most is not None and len(report.problems) > most:
+        console.print(_more(len(report.problems) - most, "problem"))
     if report.headline:
         console.print(f"[{_VERDICTS[report.verdict]}]{escape(report.headline)}[/]", soft_wrap=True)
+
+
+def _left_out(texts: Sequence[Text], most: int) -> list[Text]:
+    """Returns the texts of a part beyond the first ones. Those on something bad come first."""
+    sentences = sorted((text for text in texts if not text.verbatim), key=lambda text: text.tone is not Tone.BAD)
+    return [*sentences[most:], *[text for text in texts if text.verbatim][max(most, _PAGES) :]]
+
+
+def _more(count: int, noun: str) -> str:
+    return f"[dim]{count:,} more {noun if count == 1 else noun + 's'}: -v, --html, --json[/]"
 
 
 def show_problem(found: Problem, console: Console) -> None:
@@ -69,7 +111,7 @@ def show_problem(found: Problem, console: Console) -> None:
         console.print(f"  [dim]{label}:[/] {escape(text)}", soft_wrap=True)
 
 
-def _renderable(block: Facts | Table | Text, *, whole: bool) -> RenderableType:
+def _renderable(block: Facts | Table | Text, most: int | None) -> RenderableType:
     if isinstance(block, Text):
         style = _STYLES[block.tone]
         return f"[{style}]{escape(block.text)}[/]" if style else escape(block.text)
@@ -77,24 +119,24 @@ def _renderable(block: Facts | Table | Text, *, whole: bool) -> RenderableType:
         grid = RichTable.grid(padding=(0, 2))
         grid.add_column(style="dim", no_wrap=True)
         grid.add_column(overflow="fold")
-        for label, value in block.rows:
+        shown = block.rows if most is None or len(block.rows) <= _ROWS[0] else block.rows[:most]
+        for label, value in shown:
             grid.add_row(escape(label), escape(value))
-        return grid
-    return _table(block, whole=whole)
+        return grid if len(shown) == len(block.rows) else Group(grid, _more(len(block.rows) - len(shown), "row"))
+    return _table(block, most)
 
 
-def _table(block: Table, *, whole: bool) -> RenderableType:
+def _table(block: Table, most: int | None) -> RenderableType:
     table = RichTable(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for index, head in enumerate(block.head):
         table.add_column(escape(head), justify="right" if index in block.right else "left", overflow="fold")
-    order: Sequence[int] = range(len(block.rows)) if whole or block.rows_in_terminal is None else block.rows_in_terminal
-    if not whole and len(order) > _ROWS:
-        order = (
-            sorted(list(dict.fromkeys((*block.worst_first, *order)))[:_ROWS]) if block.worst_first else order[:_ROWS]
-        )
+    is_whole = most is None or block.rows_in_terminal is None
+    order: Sequence[int] = range(len(block.rows)) if is_whole else block.rows_in_terminal or ()
+    if most is not None and len(order) > most:
+        order = sorted(list(dict.fromkeys((*block.worst_first, *order)))[:most]) if block.worst_first else order[:most]
     rows = [block.rows[index] for index in order]
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
     if len(rows) == len(block.rows):
         return table
-    return Group(table, f"[dim]{len(block.rows) - len(rows)} more rows: -v, --html, --json[/]")
+    return Group(table, _more(len(block.rows) - len(rows), "row"))
