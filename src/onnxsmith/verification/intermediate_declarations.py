@@ -32,7 +32,7 @@ def correct_intermediates(model: ir.Model, *, like: ir.Model | None = None) -> s
     wrong = _wrong(model)
     symbols = set(dims.symbols(signature(model)))
     for value, found in wrong:
-        value.type = found.type
+        value.type = found.type if found.type is not None else value.type
         value.shape = (
             None if found.shape is None else ir.Shape([_known(dim, symbols) for dim in dims.written(found.shape)])
         )
