@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 
 import onnxsmith
+from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.parts.capture import Diagnosis
 from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.inputs import module_program as programs
 from onnxsmith.exporter.module.run_observation import observe
+from onnxsmith.exporter.strategies.torchscript import Torchscript
 from onnxsmith.exporter.tracing.frozen_code import suspicions
 
 
@@ -66,3 +70,115 @@ def test_code_that_computes_something_else_is_not_offered(positive: bool) -> Non
     built = programs.build(model, {})
     (found,) = (one for one in suspicions(model, built, observe(model)) if "branch" in one.finding.problem.id)
     assert found.finding.code == ""
+
+
+class Rows(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = []
+        for row in x:
+            if True:
+                y = row * 2
+            rows.append(y + 1)
+        return torch.stack(rows)
+
+
+class TwoLines(nn.Module):
+    """The trace stops at each of the lines, one after the other."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x.view(5, 3, 1)
+
+        # the lines between stay
+        z = (y + 1).reshape(5, 1, 3)
+        return z * 2
+
+
+class Later(nn.Module):
+    """No code of this module keeps the axis: after the first line, another one fixes it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x.view(5, 3, 1)
+        return y * torch.arange(5.0)[:, None, None]
+
+
+class Eigenvalues(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n = int(x.shape[0])
+        return torch.linalg.eigvals(x.reshape(n, 2, 2)).real
+
+
+class EigenvaluesByRow(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = []
+        for i in range(int(x.shape[0])):
+            values = torch.linalg.eigvals(x[i].view(2, 2))
+            rows.append(values.real)
+        return torch.stack(rows)
+
+
+class EigenvaluesOfLiteral(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.eigvals(x.view(5, 2, 2)).real
+
+
+def _refusal(module: nn.Module, **options: Any) -> Problem:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.export(module, (torch.randn(5, _width(module)),), dynamic="x:0=n", **options)
+    assert "⏎" not in str(caught.value)
+    return caught.value.problem
+
+
+def _width(module: nn.Module) -> int:
+    return 4 if "Eigenvalues" in type(module).__name__ else 3
+
+
+def test_code_keeps_its_lines_and_their_indentation() -> None:
+    found = _refusal(Rows(), strategy="torch-export")
+    before, *code = found.fix.splitlines()
+    assert before.startswith("write lines ")
+    assert before.endswith("(tried: torch.export then captures the module), or leave x:0 out of --dynamic:")
+    assert found.tried == ("\n".join(code),)
+    assert code[0] == "        def turn(row):"
+    assert code[1].startswith("            ")
+    assert code[-1].startswith("        ")
+    compile("def forward(self, x):\n" + "\n".join(code), "pasted", "exec")
+
+
+def test_lines_that_stop_a_trace_one_after_the_other_are_offered_together() -> None:
+    found = _refusal(TwoLines(), strategy="torch-export")
+    assert "(tried: torch.export then captures the module)" in found.fix
+    assert found.fix.splitlines()[1:] == [
+        "        y = x.view(x.shape[0], 3, 1)",
+        "",
+        "        # the lines between stay",
+        "        z = (y + 1).reshape(x.shape[0], 1, 3)",
+    ]
+
+
+def test_code_after_which_another_line_fixes_the_axis_is_not_offered() -> None:
+    assert "write line" not in _refusal(Later(), strategy="torch-export").fix
+
+
+@pytest.mark.parametrize("module", [Eigenvalues(), EigenvaluesByRow(), EigenvaluesOfLiteral()])
+def test_an_operator_without_a_translation_comes_before_a_fixed_axis(module: nn.Module) -> None:
+    found = _refusal(module, strategy="torch-export")
+    assert found.id == "export/no-translation"
+    assert "aten::linalg_eig" in found.what
+    assert found.where.startswith(f"{__file__}:")
+    assert "axis 0 of input 'x' (n) is fixed to 5" in found.why
+
+
+def test_no_dear_strategy_is_tried_for_an_operator_that_it_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    def capture(*_: Any) -> None:
+        raise AssertionError("a dear strategy was tried")
+
+    monkeypatch.setattr(Torchscript, "capture", capture)
+    assert _refusal(Eigenvalues()).id == "export/no-translation"
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.export(Eigenvalues(), (torch.randn(5, 4),), dynamic="auto")
+    assert caught.value.problem.id == "export/no-translation"
+
+
+def test_a_diagnosis_lists_the_operator_beside_the_fixed_axis() -> None:
+    report = onnxsmith.diagnose(Eigenvalues(), (torch.randn(5, 4),), dynamic="x:0=n").report
+    assert {"export/no-translation", "forward/size-as-number"} <= {one.id for one in report.problems}

@@ -112,7 +112,7 @@ def test_the_graph_follows_the_lines_as_they_were(net: nn.Module, args: tuple[An
     result = onnxsmith.export(net, args, dynamic=dynamic, strategy="torch-recomposed")
     assert result.ok, result.report.problems
     notes = result.report.part(Capture).notes
-    assert any(note.startswith(f"{__file__}:") and "was traced as: " in note for note in notes), notes
+    assert any(note.startswith(f"{__file__}:") and "was traced as:" in note for note in notes), notes
     assert type(net).forward.__code__ is before
 
 

@@ -29,6 +29,7 @@ from onnxsmith.exporter.strategy_choice import first_that_agrees
 from onnxsmith.exporter.strategy_run import Made, Maker
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.translating import custom_operators
+from onnxsmith.exporter.translating.missing_operators import UntranslatedError
 from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.signature import Port, signature
 from onnxsmith.graph.surgery import opset_conversion
@@ -82,7 +83,7 @@ class Job:
             except FrozenAxisError as error:
                 from onnxsmith.exporter.tracing.frozen_code import located  # only a failure needs it
 
-                raise located(error, self.torch_model, built) from error
+                raise located(error, self.torch_model, built, sum(clock.seconds.values())) from error
         part = self._captured(made, built, failures)
         state = self._state(made)
         parts = (part, state, made.simplification, made.verification, made.written, Timing(dict(clock.seconds)))
@@ -132,7 +133,7 @@ class Job:
             try:
                 made, failures = first_that_agrees(self.maker, built, output)
             except OnnxsmithError as error:
-                if not probed.groups or error.problem.id.startswith("save/"):
+                if not probed.groups or isinstance(error, UntranslatedError) or error.problem.id.startswith("save/"):
                     raise
                 frozen = error.axes if isinstance(error, FrozenAxisError) else ()
                 left = probed.without(frozen)

@@ -11,12 +11,15 @@ from typing import BinaryIO
 
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.seams.torch import translator
 from onnxsmith.exporter.foreseen_errors import foreseen
 from onnxsmith.exporter.inputs.module_program import Built
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker, option
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
+from onnxsmith.exporter.translating import missing_operators
+from onnxsmith.exporter.translating.missing_operators import Missing, UntranslatedError
 from onnxsmith.exporter.translating.register import registered
 
 
@@ -39,8 +42,9 @@ def tried(maker: Maker, built: Built, output: str | Path | BinaryIO | None, *, a
     strategies that replace lines of the module."""
     settings = maker.settings
     before: list[Problem] = []
+    scan = _Scan(built, alone=settings.strategy is not None)
     for strategy in strategies(settings.strategy):
-        if settings.strategy is None and not strategy.is_worth_it(before):
+        if settings.strategy is None and (scan.rules_out(strategy) or not strategy.is_worth_it(before)):
             continue
         if as_it_is and not strategy.as_it_is:
             continue
@@ -56,6 +60,7 @@ def tried(maker: Maker, built: Built, output: str | Path | BinaryIO | None, *, a
             error = _with_plugin(error)
             if error.problem.id.startswith("save/"):  # a problem of the disk: another strategy would meet it too
                 raise
+            error = scan.instead_of(error)
             before.append(error.problem)
             before += _of_branches(error.branches if isinstance(error, FrozenAxisError) else ())
             yield Try(strategy, error=error)
@@ -82,6 +87,9 @@ def first_that_agrees(maker: Maker, built: Built, output: str | Path | BinaryIO 
     if first.made is not None:
         return first.made, failures[1:]
     assert first.error is not None
+    untranslated = next((one.error for one in tries if isinstance(one.error, UntranslatedError)), None)
+    if untranslated is not None:
+        raise untranslated
     said = first.error.problem
     if isinstance(first.error, FrozenAxisError) or len(tries) == 1:
         raise first.error
@@ -92,6 +100,45 @@ def first_that_agrees(maker: Maker, built: Built, output: str | Path | BinaryIO 
     for at in others:
         raised.add_note(failures[at])
     raise raised
+
+
+_TABLES_NEWEST = 20
+"""The newest opset of TorchScript's exporter (torch 2.13)."""
+
+
+@dataclass
+class _Scan:
+    """Looks for operators without a translation if a trace stops at a fixed axis: no code that keeps the axis dynamic
+    would help. It traces once more, so it waits for a second strategy to fail, unless only one is tried (`alone`)."""
+
+    built: Built
+    alone: bool
+    lacking: tuple[Missing, ...] = ()
+    _frozen: FrozenAxisError | None = None
+    _is_done: bool = False
+
+    def instead_of(self, error: OnnxsmithError) -> OnnxsmithError:
+        """Returns the error of the operators if there are any, otherwise the given one."""
+        first, self._frozen = self._frozen, self._frozen or (error if isinstance(error, FrozenAxisError) else None)
+        is_second = first is not None and error.problem.id in ("export/frozen-axis", "export/no-translation")
+        if self._is_done or self._frozen is None or not (is_second or self.alone):
+            return error
+        self._is_done = True
+        from onnxsmith.exporter.tracing import trace_diagnosis
+
+        lacking = trace_diagnosis.untranslated_at_fixed_sizes(self.built.program, self.built.example)
+        if not lacking:
+            return error
+        self.lacking = tuple(lacking)
+        said, frozen = missing_operators.problem_of(lacking), self._frozen.problem
+        later = f"after that, an axis is in the way: {frozen.what}" + (f" ({frozen.where})" if frozen.where else "")
+        return UntranslatedError(replace(said, why=f"{said.why}; {later}"))
+
+    def rules_out(self, strategy: Strategy) -> bool:
+        """Whether the strategy would meet an operator without a translation. TorchScript has a table of its own."""
+        if not self.lacking or strategy.tried_after or strategy.takes_translations:
+            return bool(self.lacking)
+        return not all(translator.has_symbolic(one.target, _TABLES_NEWEST) for one in self.lacking)
 
 
 @dataclass(frozen=True)

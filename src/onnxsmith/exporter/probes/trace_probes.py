@@ -110,6 +110,8 @@ class Translations(Probe):
         traced = case.traced
         if traced.exported is not None:
             found = trace_diagnosis.untranslated(traced.exported)
+        elif traced.frozen:
+            found = trace_diagnosis.untranslated_at_fixed_sizes(case.built.program, case.example)
         else:
             found = missing_operators.shapeless(traced.error, traced.where)
         for one in found:

@@ -2,15 +2,18 @@
 
 New code is offered only after a trial: with it, the module gives the same results on the example, also with other
 signs. In an export, the module must also run with it at other sizes, and a trace must no longer fix an axis at that
-line.
+line. If the trace then stops at another line that has new code, both are offered together.
 """
 
 from __future__ import annotations
 
 import ast
+import linecache
+import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -20,6 +23,8 @@ import torch
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.base import alone
+from onnxsmith.exporter.causes._message_text import sentence
+from onnxsmith.exporter.causes.base import recognise
 from onnxsmith.exporter.factory import TorchModel, place
 from onnxsmith.exporter.inputs.module_program import Built
 from onnxsmith.exporter.lint.base import Code, New
@@ -70,9 +75,10 @@ def _problem_and_function(suspicion: Suspicion) -> Any:
     return suspicion.finding.problem.id, suspicion.code.function if suspicion.code is not None else None
 
 
-def located(error: FrozenAxisError, model: TorchModel, built: Built) -> FrozenAxisError:
+def located(error: FrozenAxisError, model: TorchModel, built: Built, spent: float = math.inf) -> FrozenAxisError:
     """Adds to the error the linter's finding at the line that fixed the axis, with new code if a trace with it fixes no
-    axis there. Returns the error itself if the linter finds nothing there."""
+    axis there. Returns the error itself if the linter finds nothing there. `spent` are the seconds of the failed
+    export: after as long, the trial begins no further trace."""
     try:
         found = [one for one in suspicions(model, built, observe(model)) if one.freezes]
     except Exception:  # noqa: BLE001 — reading the source is a help; the error stands without it
@@ -81,19 +87,97 @@ def located(error: FrozenAxisError, model: TorchModel, built: Built) -> FrozenAx
     if not here:
         return error
     first = here[0].finding
-    fix = first.problem.fix
-    if first.code and _frees(here[0], built):
-        text = " ⏎ ".join(map(str.strip, first.code.splitlines()))
-        lines = f"line {first.first}" if first.first == first.last else f"lines {first.first} to {first.last}"
-        fix = f"write {lines} as: {text}"
-    axes = ", ".join(f"{name}:{axis}" for name, axis in error.axes)
+    trial = _trial(here[0], found, built, spent)
+    axes = ", ".join(f"{name}:{axis}" for name, axis in dict.fromkeys(error.axes))
+    fix, code = f"{first.problem.fix}; or leave {axes} out of --dynamic", ""
+    if trial is not None:
+        fix, code = _pasted(trial, axes)
     said = replace(
         error.problem,
         where=first.problem.where,
         why=f"{first.problem.what}: {first.source}; {first.problem.why}",
-        fix=f"{fix}; or leave {axes} out of --dynamic",
+        fix=fix,
+        tried=(code,) if trial is not None and trial.helped else (),
     )
     return FrozenAxisError(said, error.axes, error.lines)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The new code of `suspicions`, in the order of their lines, and what came of it: `tried: …` or `not tried: …`."""
+
+    suspicions: tuple[Suspicion, ...]
+    outcome: str
+    helped: bool = True
+
+
+_MOST_PLACES = 4
+"""Limits the statements that are replaced together in a trial. A choice: each costs a trace."""
+
+
+def _trial(first: Suspicion, found: Sequence[Suspicion], built: Built, spent: float) -> Trial | None:
+    """Tries the new code of `first`: replaces the statement in the running module, runs it at other sizes, and traces
+    it by torch.export. If the trace fixes an axis at another line with new code, goes on with both. Returns None if
+    there is no new code, or if it does not help."""
+    if not first.finding.code:
+        return None
+    taken, until = [first], time.monotonic() + spent
+    while True:
+        with _applied(taken) as is_applied:
+            if not is_applied:
+                return Trial((first,), _untried(first), helped=False) if len(taken) == 1 else None
+            symbols = frozenset(built.program.signature.symbols())
+            traced = trace_diagnosis.trace(built.program, built.example, symbols)
+            runs = _results(built.program, _larger(built)) is not None
+        lines = [one.line for one in traced.frozen]
+        if any(at_line(one, lines) for one in taken):
+            return None
+        more = next((one for one in found if at_line(one, lines) and one.finding.code and _beside(one, first)), None)
+        if more is not None and len(taken) < _MOST_PLACES and time.monotonic() < until:
+            taken.append(more)
+            continue
+        ordered = sorted(taken, key=lambda one: one.finding.first)
+        return Trial(tuple(ordered), _outcome(traced)) if runs else None
+
+
+def _beside(one: Suspicion, other: Suspicion) -> bool:
+    """Whether the statements belong to one function, so that they can be pasted as one block."""
+    return one.code is not None and other.code is not None and one.code.function is other.code.function
+
+
+def _untried(suspicion: Suspicion) -> str:
+    if any(isinstance(new, ast.arguments) for new in suspicion.swaps.values()):
+        return "not tried: it changes the arguments of the function"
+    return "not tried: the function was changed after Python read its source"
+
+
+def _outcome(traced: trace_diagnosis.Traced) -> str:
+    """Says what torch.export did with the new code."""
+    if traced.exported is not None:
+        return "tried: torch.export then captures the module"
+    if traced.frozen:
+        return f"tried: this line then follows the size, and {traced.frozen[0].line} still fixes the axis"
+    text = str(traced.error)
+    known = recognise(text, traced.where)
+    said = known.what if known is not None else sentence(text, 200)
+    return f"tried: the axis is then dynamic, and torch.export stops at {traced.where or 'another line'}: {said}"
+
+
+def _pasted(trial: Trial, axes: str) -> tuple[str, str]:
+    """Returns the fix, whose lines after the first are the new code, indented as in the file, and the code."""
+    found = [one.finding for one in trial.suspicions]
+    file, first, last = place(found[0].problem.where)[0], found[0].first, found[-1].last
+    lines: list[str] = []
+    at = first
+    for one in found:  # the lines between two new statements stay as they are
+        if one.first < at:  # overlapping statements share their code
+            continue
+        lines += [linecache.getline(file, number).rstrip("\n") for number in range(at, one.first)]
+        lines += one.code.splitlines()
+        at = one.last + 1
+    code = "\n".join(lines)
+    named = f"line {first}" if first == last else f"lines {first} to {last}"
+    return f"write {named} of {file} as below ({trial.outcome}), or leave {axes} out of --dynamic:\n{code}", code
 
 
 def at_line(suspicion: Suspicion, lines: Sequence[str]) -> bool:
@@ -129,15 +213,6 @@ def _same(found: Mapping[str, Any] | None, wanted: Mapping[str, Any] | None) -> 
     if wanted is None or found is None:
         return wanted is None
     return found.keys() == wanted.keys() and all(_equal(found[name], wanted[name]) for name in wanted)
-
-
-def _frees(suspicion: Suspicion, built: Built) -> bool:
-    """Whether the module with the new code runs with other sizes, and a trace of it fixes no axis at that line."""
-    with _applied([suspicion]) as is_applied:
-        if not is_applied or _results(built.program, _larger(built)) is None:
-            return False
-        traced = trace_diagnosis.trace(built.program, built.example, frozenset(built.program.signature.symbols()))
-    return not at_line(suspicion, [one.line for one in traced.frozen])
 
 
 @contextmanager

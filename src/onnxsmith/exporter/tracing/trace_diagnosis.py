@@ -117,6 +117,18 @@ def _named(watch: Watch, program: TorchProgram, dynamic: frozenset[str]) -> Iter
         yield one
 
 
+def untranslated_at_fixed_sizes(program: TorchProgram, example: Mapping[str, Any]) -> list[Missing]:
+    """Returns the operators without a translation in a trace with all axes fixed; empty if such a trace fails too. It
+    answers for a module whose trace with dynamic axes stops before its operators are known."""
+    found = trace(program, example, frozenset())
+    if found.exported is None:
+        return missing_operators.shapeless(found.error, found.where)
+    try:
+        return untranslated(found.exported)
+    except Exception:  # noqa: BLE001 — torch decomposes the program; the first trace's error is reported instead
+        return []
+
+
 def untranslated(exported: ExportedProgram) -> list[Missing]:
     """Returns the operators of the program that have no translation to ONNX."""
     with quiet(), memoised(), translating():

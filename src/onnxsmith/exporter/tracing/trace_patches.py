@@ -59,18 +59,15 @@ class Lines:
             return False
         done.update(patch.swaps)
         self._put(code.function, made)
-        text = " ⏎ ".join(map(str.strip, patch.text.splitlines()))
-        self.notes.append(f"{code.file}:{patch.first} was traced as: {text}"[:_LONGEST])
+        text = patch.text
+        shown = f"\n{text}" if "\n" in text else f" {text.strip()}"
+        self.notes.append(f"{code.file}:{patch.first} was traced as:{shown}")
         return True
 
     def _put(self, function: FunctionType, code: CodeType) -> None:
         old = function.__code__
         function.__code__ = code
         self._stack.callback(setattr, function, "__code__", old)
-
-
-_LONGEST = 400
-"""Limits the characters of a note. A choice: about four lines of a report."""
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
-from onnxsmith.base.problem import Problem
+from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.seams.torch import operators, translator
 from onnxsmith.base.seams.torch.tensors import mode_of
 from onnxsmith.exporter.causes._message_text import line_in
@@ -34,6 +34,10 @@ class Missing:
     def problem(self) -> Problem:
         """The problem of this operator."""
         return problem_of([self])
+
+
+class UntranslatedError(OnnxsmithError):
+    """The problem of operators that have no translation, whatever the sizes of the inputs are."""
 
 
 def problem_of(found: list[Missing]) -> Problem:

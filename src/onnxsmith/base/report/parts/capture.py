@@ -73,7 +73,11 @@ class Capture(Part):
             if not port.used:
                 yield Text(f"input {port.name!r} is kept, but nothing in the graph reads it", Tone.WARN)
         yield from (Text(f"tried, failed: {failure}", Tone.WARN) for failure in self.tried)
-        yield from (Text(note, Tone.WARN) for note in self.notes)
+        for note in self.notes:
+            said, _, code = note.partition("\n")
+            yield Text(said, Tone.WARN)
+            if code:  # such as the lines that were traced in place of the user's
+                yield Text(code, verbatim=True)
 
 
 def _typed(port: PortMap) -> str:

@@ -1,6 +1,6 @@
 """Uses torch's exporter to ONNX: its registry of translations, and its decomposition of a program.
 
-All names are in `torch.onnx._internal.exporter`. Compared with torch 2.11 to 2.14. If a name is gone, a Problem is
+All names are in `torch.onnx._internal`. Compared with torch 2.11 to 2.14. If a name is gone, a Problem is
 raised; `prepared`, `finishing_by` and `exact_numbers` do nothing instead, because exports work without them.
 """
 
@@ -26,7 +26,8 @@ _KNOWN = f"{_ROOM}._decomp:get_onnx_implemented_overloads"
 _FINISH = f"{_ROOM}._fx_passes:remove_assertion_nodes"
 _RECORDER = f"{_ROOM}._building:OpRecorder"
 _TABLE = f"{_ROOM}._decomp:create_onnx_friendly_decomposition_table"
-REACHES = (_REGISTRY, _PREPARE, _DTYPE, _DECOMPOSE, _DISPATCH, _KNOWN, _TABLE, _RECORDER, _FINISH)
+_SYMBOLICS = "torch.onnx._internal.torchscript_exporter.registration:registry"
+REACHES = (_REGISTRY, _PREPARE, _DTYPE, _DECOMPOSE, _DISPATCH, _KNOWN, _TABLE, _RECORDER, _FINISH, _SYMBOLICS)
 
 _CAST = (("input", "T1"), ("s", ""), ("fill_value", ""))
 """Parameters of translations that are cast, as (name, type name): those of Cast and CastLike, `scalar_tensor`, `full`
@@ -42,6 +43,12 @@ def function_for(node: Any, translations: Any) -> tuple[Any, str]:
     """Returns the function that translates a node, and torch's message; the function is None if there is none."""
     found, said = required(_DISPATCH)(node, translations)
     return found, str(said)
+
+
+def has_symbolic(name: str, opset: int) -> bool:
+    """Whether TorchScript's exporter translates the operator `name` (`lib::op`); True if its table is gone."""
+    table = private(_SYMBOLICS)
+    return table is None or bool(table.is_registered_op(name.partition(".")[0], opset))
 
 
 def add(translations: Any, operator: Any, functions: Sequence[Callable[..., Any]]) -> None:
