@@ -81,3 +81,30 @@ def test_what_is_no_opset_is_refused(file: Path, tmp_path: Path, opset: str) -> 
     with pytest.raises(onnxsmith.OnnxsmithError) as caught:
         onnxsmith.simplify(file, tmp_path / "out.onnx", opset=opset)
     assert caught.value.problem.id == "export/opset"
+
+
+SIZES = """
+<ir_version: 7, opset_import: ["": 13]>
+g (float[N,4,M] x) => (float[N,4,M] y) <int64[1] four = {4}, int64[1] ax = {0}, int64 zero = {0}, int64 two = {2}> {
+    s = Shape(x)\n g = Gather(s, zero)\n u = Unsqueeze(g, ax)\n h = Gather(s, two)\n v = Unsqueeze(h, ax)
+    c = Concat<axis = 0>(u, four, v)\n e = Exp(x)\n y = Reshape(e, c)
+}
+"""
+
+
+@pytest.mark.parametrize("opset", [None, "auto"])
+def test_what_another_rewrite_removed_is_not_counted(tmp_path: Path, opset: str | None) -> None:
+    save(from_text(SIZES), tmp_path / "in.onnx")
+    result = onnxsmith.simplify(tmp_path / "in.onnx", tmp_path / "out.onnx", opset=opset)
+    part = result.report.part(Simplification)
+    assert operators(tmp_path / "out.onnx") == ["Exp"]
+    assert part.notes == ()
+    assert part.refused == ()
+    assert onnx.load(tmp_path / "out.onnx").opset_import[0].version == 13
+
+
+def test_a_refusal_for_the_opset_that_stands_is_counted_once(tmp_path: Path) -> None:
+    text = SIZES.replace("y)", "y, int64[1] k)").replace("y = Reshape", "k = Identity(v)\n y = Reshape")
+    save(from_text(text), tmp_path / "in.onnx")
+    part = onnxsmith.simplify(tmp_path / "in.onnx").report.part(Simplification)
+    assert "opset 13 → 15 would allow 1 Shape with start and end (--opset auto)" in part.notes

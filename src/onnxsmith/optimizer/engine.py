@@ -42,7 +42,8 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
                 if match is None:
                     continue
                 if isinstance(match, NoMatch):
-                    state.journal.refuse(id_, match.place(node), signature_changes.told(match.reason, node))
+                    reason = signature_changes.told(match.reason, node)
+                    state.journal.refuse(id_, match.place(node), reason, by_opset=isinstance(match, TooOld))
                 # a quantiser may turn a difference in the last bit into a whole step
                 if isinstance(match, Match) and spared is not None and rule.exactness is Exactness.REASSOCIATES:
                     reached = next((found for one in (node, *match.nodes) if (found := spared.behind(one))), None)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
 from onnxsmith.base.report.parts.edits import TIDYING, Entry
+
+_Refusal = tuple[str, str, str]
+"""A rule's id, the place and the reason of a refusal."""
 
 Place = tuple[str, str]
 """A rule's id and the place where it fires. It identifies a rewrite in every run."""
@@ -26,7 +29,9 @@ class Journal:
     switched_off: frozenset[Place] = frozenset()
     fired: list[Entry] = field(default_factory=list)
     made: int = 0
-    _refused: dict[tuple[str, str, str], Entry] = field(default_factory=dict)
+    _refused: dict[_Refusal, Entry] = field(default_factory=dict)
+    _by_opset: set[_Refusal] = field(default_factory=set)
+    _in_this_round: set[_Refusal] = field(default_factory=set)
 
     def fire(self, rule: str, where: str) -> bool:
         """Notes a rewrite that is about to be made; returns False if it may not be made."""
@@ -53,15 +58,30 @@ class Journal:
         """Notes a step of a pass that always runs and is not a rewrite, such as removing unused nodes."""
         self.fired.append(Entry(len(self.fired), f"{TIDYING}{title}", where))
 
-    def refuse(self, rule: str, where: str, why: str) -> None:
-        """Notes a refusal."""
-        if (rule, where, why) not in self._refused:
-            self._refused[rule, where, why] = Entry(len(self._refused), rule, where, why)
+    def refuse(self, rule: str, where: str, why: str, *, by_opset: bool = False) -> None:
+        """Notes a refusal. `by_opset`: a newer opset would allow the rewrite."""
+        refusal = (rule, where, why)
+        self._in_this_round.add(refusal)
+        if by_opset:
+            self._by_opset.add(refusal)
+        if refusal not in self._refused:
+            self._refused[refusal] = Entry(len(self._refused), *refusal)
+
+    def begin_round(self) -> None:
+        """Begins a round, in which every refusal that still holds is made again."""
+        self._in_this_round.clear()
+
+    def forget_places_but(self, places: Collection[str]) -> None:
+        """Drops the refusals by the opset at other places than these: what they would change is no longer there."""
+        self._in_this_round = {one for one in self._in_this_round if one[1] in places}
 
     @property
     def refused(self) -> tuple[Entry, ...]:
-        """The refusals, as report entries."""
-        return tuple(self._refused.values())
+        """The refusals, as report entries. Those by the opset recommend a newer one, so that only those of the last
+        round count, which saw the final graph."""
+        return tuple(
+            entry for key, entry in self._refused.items() if key not in self._by_opset or key in self._in_this_round
+        )
 
 
 def _named(node: ir.Node) -> str:

@@ -108,6 +108,7 @@ def _until_still(state: State, chosen: Chosen, folding_: Folding) -> int:
     """Repeats rounds until a round changes nothing, and infers all shapes again between rounds. Returns the number of
     rounds."""
     for number in range(1, _MOST_ROUNDS + 1):
+        state.journal.begin_round()
         with state.inference.assumed():
             still = not _round(state, chosen, folding_)
         if still:
@@ -127,6 +128,7 @@ def _contrib(state: State, chosen: Chosen) -> None:
     with state.inference.assumed():
         while engine.apply(state, chosen.contrib, spare_quantisers=chosen.spare_quantisers):
             _passes(state.model, state.journal, pipeline.AFTER, chosen)
+    state.journal.forget_places_but({walk.node_label(node) for node in walk.all_nodes(state.model)})
 
 
 def _round(state: State, chosen: Chosen, folding_: Folding) -> bool:
