@@ -15,6 +15,7 @@ from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.inputs import module_program as programs
 from onnxsmith.exporter.module.run_observation import observe
 from onnxsmith.exporter.strategies.torchscript import Torchscript
+from onnxsmith.exporter.tracing import frozen_code
 from onnxsmith.exporter.tracing.frozen_code import suspicions
 
 
@@ -182,3 +183,15 @@ def test_no_dear_strategy_is_tried_for_an_operator_that_it_does_not_know(monkeyp
 def test_a_diagnosis_lists_the_operator_beside_the_fixed_axis() -> None:
     report = onnxsmith.diagnose(Eigenvalues(), (torch.randn(5, 4),), dynamic="x:0=n").report
     assert {"export/no-translation", "forward/size-as-number"} <= {one.id for one in report.problems}
+
+
+def test_without_time_for_a_further_trial_the_outcome_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frozen_code, "_LEAST_SECONDS", -1.0)
+    model = TorchModel(TwoLines(), (torch.randn(5, 3),))
+    built = programs.build(model, {"x": {0: "n"}})
+    found = suspicions(model, built, observe(model))
+    trial = frozen_code._trial(found[0], found, built, -1.0)
+    assert trial is not None
+    assert trial.outcome == "not tried: a trial would take longer than the export"
+    assert not trial.helped
+    assert len(trial.suspicions) == 2

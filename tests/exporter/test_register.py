@@ -104,6 +104,19 @@ def test_deformable_convolution(deliver: str, with_bias: bool, tmp_path: Path) -
         assert np.isfinite(answer).all()
 
 
+@pytest.mark.usefixtures("compared_once")
+def test_an_operator_that_an_old_opset_lacks_names_the_opset_that_has_it() -> None:
+    onnxsmith.register(DEFORMABLE, EXAMPLE.as_deform_conv)
+    example = torch.rand(2, 3, 6, 7)
+    with pytest.raises(OnnxsmithError) as caught:
+        export(Deformable().eval(), example, opset=12)
+    found = caught.value.problem
+    assert found.id == "export/opset"
+    assert "DeformConv" in found.why
+    assert found.fix.endswith(": --opset 19")
+    assert export(Deformable().eval(), example, opset=19).ok
+
+
 def test_a_wrong_translation_is_found() -> None:
     onnxsmith.register(
         DEFORMABLE,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -12,8 +14,10 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 
 import onnxsmith
+from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.capture import Capture
 from onnxsmith.base.seams.torch.selected_sizes import two_or_more
+from onnxsmith.exporter.strategy_run import Maker
 
 
 class LargestOfSelected(nn.Module):
@@ -30,15 +34,31 @@ class LargestOfSelected(nn.Module):
 def test_a_selection_that_is_not_empty() -> None:
     x, group = torch.rand(6, 3), torch.tensor([0, 0, 1, 1, 2, 2])
     axes = "x:0=nodes;group:0=nodes"
-    with pytest.raises(onnxsmith.OnnxsmithError, match="selections of two elements or more") as caught:
+    with pytest.raises(onnxsmith.OnnxsmithError, match="if every input selects two elements or more") as caught:
         onnxsmith.export(LargestOfSelected(), (x, group), dynamic=axes)
-    assert "--strategy torch-selected" in caught.value.problem.fix
+    assert caught.value.problem.tried == ("--strategy torch-selected",)
+    assert "selections of two elements" not in caught.value.problem.why  # it did not fail: it waits for a consent
     result = onnxsmith.export(LargestOfSelected(), (x, group), dynamic=axes, strategy="torch-selected")
     assert result.ok
     capture = result.report.part(Capture)
     assert "selections of two elements or more" in capture.how
     line = LargestOfSelected.forward.__code__.co_firstlineno + 2
     assert [one for one in capture.notes if f"test_selected.py:{line}: assumes that two elements or more" in one]
+
+
+def test_a_strategy_that_gives_no_graph_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    make = Maker.make
+
+    def failing(maker: Maker, strategy: Any, *others: Any) -> Any:
+        if maker.settings.strategy == "torch-selected":
+            raise problem("export/capture-failed", "the accepted trace failed")
+        return make(maker, strategy, *others)
+
+    monkeypatch.setattr(Maker, "make", failing)
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.export(LargestOfSelected(), (torch.rand(6, 3), torch.tensor([0, 0, 1, 1, 2, 2])))
+    assert "--strategy" not in caught.value.problem.fix
+    assert "torch.export, selections of two elements or more" in caught.value.problem.why
 
 
 def test_only_what_two_elements_decide_is_assumed() -> None:

@@ -93,10 +93,18 @@ def first_that_agrees(maker: Maker, built: Built, output: str | Path | BinaryIO 
     said = first.error.problem
     if isinstance(first.error, FrozenAxisError) or len(tries) == 1:
         raise first.error
-    others = [at for at, one in enumerate(tries) if one.error is None or one.error.problem != said]
+    accepted = _accepted(said, tries, maker, built)
+    others = [
+        at for at, one in enumerate(tries) if one is not accepted and (one.error is None or one.error.problem != said)
+    ]
     brief = "; ".join(f"{tries[at].strategy.title}: {tries[at].brief}" for at in others)
     why = said.why + (f" (tried as well: {brief})" if others else "")
-    raised = OnnxsmithError(replace(said, why=why, fix=_or_accepted(said, tries)))
+    fix, helped = said.fix, said.tried
+    if accepted is not None:  # it was tried and agrees: the message does not list it among what failed
+        offered = option(accepted.strategy)
+        fix = f"{fix}; or, if every input selects two elements or more there, {offered}"
+        helped = (*helped, offered) if maker.settings.verify else helped
+    raised = OnnxsmithError(replace(said, why=why, fix=fix, tried=helped))
     for at in others:
         raised.add_note(failures[at])
     raise raised
@@ -185,18 +193,25 @@ def _needs_verification(strategy: Strategy) -> OnnxsmithError:
         f"{strategy.title} is not tried without verification",
         why="it turns values of the example into constants, and only the verification at other values and sizes finds "
         "them",
-        fix="remove --no-verify, or choose this strategy with --strategy",
+        fix=f"remove --no-verify, or choose this strategy with {option(strategy)}",
     )
 
 
-def _or_accepted(said: Problem, tries: Sequence[Try]) -> str:
-    """Returns the fix of a problem. If a branch asks whether a selection is empty, adds the strategy that takes one
-    side: the line may lie in a library."""
+def _accepted(said: Problem, tries: Sequence[Try], maker: Maker, built: Built) -> Try | None:
+    """Returns the try whose strategy the user may accept, if a branch asks whether a selection is empty: the line may
+    lie in a library. The strategy takes one side, and was refused for that alone: its graph is compared with the module
+    first, and if it differs, nothing is offered."""
     refused = (one for one in tries if one.error and one.error.problem.id == "export/fixed-by-the-example")
-    asked = next((option(one.strategy) for one in refused), "")
-    if said.id != "forward/branch-on-data" or not asked.endswith("torch-selected"):
-        return said.fix
-    return f"{said.fix}; or, if every input selects two elements or more there, {asked}"
+    found = next(refused, None)
+    if said.id != "forward/branch-on-data" or found is None or not option(found.strategy).endswith("torch-selected"):
+        return None
+    settings = replace(maker.settings, strategy=option(found.strategy).rpartition(" ")[2])
+    try:
+        with foreseen():
+            made = replace(maker, settings=settings).make(found.strategy, built, None)
+    except OnnxsmithError:
+        return None
+    return None if made.verification.differs and settings.verify else found
 
 
 def _of_branches(branches: Sequence[SizeBranch]) -> Iterator[Problem]:

@@ -225,7 +225,7 @@ class Maker:
         if subject.choice.clause:
             found = replace(found, untried=(*found.untried, subject.choice.clause))
         if self.settings.strategy is None and not strategy.follows_sizes:
-            _refuse_single_size(found, subject.program.signature)
+            _refuse_single_size(found, subject.program.signature, strategy)
         return replace(found, untried=(*found.untried, *subject.left_out))
 
     def _record(self, model: ir.Model, built: programs.Built) -> None:
@@ -255,7 +255,7 @@ def _drop_unused_inputs(model: ir.Model) -> tuple[str, ...]:
     return graph_input_edits.drop_unused_inputs(model)
 
 
-def _refuse_single_size(verification: Verification, given: Signature) -> None:
+def _refuse_single_size(verification: Verification, given: Signature, strategy: Strategy) -> None:
     """Refuses a trace at fixed sizes if a dynamic axis was compared at one size only."""
     still = [symbol for symbol, seen in (verification.sizes or {}).items() if len({*seen} - {0}) < 2]
     if not still:
@@ -265,7 +265,7 @@ def _refuse_single_size(verification: Verification, given: Signature) -> None:
         f"the trace was compared with the module at one size of {', '.join(still)} only",
         why="such a trace may hold constants of the example's sizes; only a run at other sizes shows that it does not",
         fix="leave that axis out of --dynamic, give an example that runs at other sizes, or accept the trace with "
-        "--strategy",
+        f"{option(strategy)}",
     )
     named = [(port.name, axis, dim) for port in given.inputs for axis, dim in enumerate(port.shape or ())]
     raise FrozenAxisError(said, [(name, axis) for name, axis, dim in named if dim in still])

@@ -11,6 +11,7 @@ from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.exporter.causes._message_text import line_in, plain, sentence
 from onnxsmith.exporter.causes.base import recognise
 from onnxsmith.exporter.factory import model_line
+from onnxsmith.exporter.module import function_transforms
 from onnxsmith.exporter.tracing.frozen_axes import Frozen, FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.tracing.trace import Tracing
@@ -30,6 +31,11 @@ def of_trace(error: Exception, program: TorchProgram, trace: Tracing) -> Onnxsmi
     if lacking:
         return OnnxsmithError(problem_of(lacking))
     known = recognise(text, where)
+    if known is not None and known.id == "export/object-input" and not _has_objects(program):
+        known = None  # the message is about a tensor inside forward
+    transformed = _transformed(error, known, program, where)
+    if transformed is not None:
+        return transformed
     if known is not None:
         return OnnxsmithError(known)
     return problem(
@@ -38,6 +44,29 @@ def of_trace(error: Exception, program: TorchProgram, trace: Tracing) -> Onnxsmi
         where=where,
         why=sentence(text),
         fix="rewrite the line at which tracing stopped with tensor operations",
+    )
+
+
+def _has_objects(program: TorchProgram) -> bool:
+    """Whether an argument of forward holds something that is no tensor, number or text."""
+    others = (leaf for leaf, name in zip(program.leaves, program.names, strict=True) if name is None)
+    return any(not isinstance(leaf, bool | int | float | complex | str | type(None)) for leaf in others)
+
+
+def _transformed(error: Exception, known: Problem | None, program: TorchProgram, where: str) -> OnnxsmithError | None:
+    """Returns the problem of a trace that stopped in a derivative or in `vmap`, or that lost a tensor in it."""
+    is_lost = known is not None and known.id == "forward/data-attribute"
+    if not is_lost and (known is not None or not function_transforms.stopped_in(error)):
+        return None
+    name = function_transforms.used_by(program.module)
+    if not name:
+        return None
+    return problem(
+        "forward/function-transform",
+        f"torch.export cannot trace {name} here",
+        where=where,
+        why=f"it runs a function on tensors that it wraps, and the trace cannot look into them: {sentence(str(error))}",
+        fix="write what it computes with tensor operations, or compute it outside forward",
     )
 
 

@@ -67,7 +67,8 @@ class TorchExport(Strategy):
             try:
                 with asked_for(opset):
                     translated = _translated(exported, emitted, folds=program.folds)
-                    newer = written_opset.for_dtypes(translated.model) if opset is None else 0
+                    newer = written_opset.for_operators(translated.model)
+                    newer = max(newer, written_opset.for_dtypes(translated.model) if opset is None else 0)
                     if newer:
                         emitted = newer
                         translated = _translated(exported, emitted, folds=program.folds)

@@ -115,13 +115,17 @@ _MOST_PLACES = 4
 """Limits the statements that are replaced together in a trial. A choice: each costs a trace."""
 
 
+_LEAST_SECONDS = 10.0
+"""Allows a trial these seconds, even if the export took less. A choice: a module that is traced so fast is small."""
+
+
 def _trial(first: Suspicion, found: Sequence[Suspicion], built: Built, spent: float) -> Trial | None:
     """Tries the new code of `first`: replaces the statement in the running module, runs it at other sizes, and traces
     it by torch.export. If the trace fixes an axis at another line with new code, goes on with both. Returns None if
     there is no new code, or if it does not help."""
     if not first.finding.code:
         return None
-    taken, until = [first], time.monotonic() + spent
+    taken, until = [first], time.monotonic() + max(spent, _LEAST_SECONDS)
     while True:
         with _applied(taken) as is_applied:
             if not is_applied:
@@ -133,11 +137,14 @@ def _trial(first: Suspicion, found: Sequence[Suspicion], built: Built, spent: fl
         if any(at_line(one, lines) for one in taken):
             return None
         more = next((one for one in found if at_line(one, lines) and one.finding.code and _beside(one, first)), None)
-        if more is not None and len(taken) < _MOST_PLACES and time.monotonic() < until:
+        if more is not None:
             taken.append(more)
-            continue
-        ordered = sorted(taken, key=lambda one: one.finding.first)
-        return Trial(tuple(ordered), _outcome(traced)) if runs else None
+            if len(taken) <= _MOST_PLACES and time.monotonic() < until:
+                continue
+        ordered = tuple(sorted(taken, key=lambda one: one.finding.first))
+        if more is not None:
+            return Trial(ordered, "not tried: a trial would take longer than the export", helped=False)
+        return Trial(ordered, _outcome(traced)) if runs else None
 
 
 def _beside(one: Suspicion, other: Suspicion) -> bool:

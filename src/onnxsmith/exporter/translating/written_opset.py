@@ -12,7 +12,8 @@ import torch
 from torch.export import ExportedProgram
 
 from onnxsmith.exporter.translations._quantizing import bits
-from onnxsmith.graph.structure import allowed_dtypes
+from onnxsmith.graph.structure import allowed_dtypes, schema, walk
+from onnxsmith.graph.surgery import opset_conversion
 
 _OLDEST, _NEWEST = 18, 23
 """torch 2.13's exporter emits opsets from the first to the second. For any other opset the model is converted."""
@@ -38,6 +39,16 @@ def for_dtypes(model: ir.Model) -> int:
     lacking = [one.since for one in allowed_dtypes.refused(model, ir.DataType.BFLOAT16)]
     known = [since for since in lacking if since is not None and since <= _NEWEST]
     return max(known) if known else 0
+
+
+def for_operators(model: ir.Model) -> int:
+    """Returns the first opset that has all operators of the model, such as those that a translation of the user wrote;
+    0 if its own has them, or if no opset that can be written does. From there the model is converted to the opset that
+    was asked for, which a file that declares an older opset than its operators have cannot be."""
+    declared = opset_conversion.of(model)
+    used = {node.op_type for graph in walk.main_graphs(model) for node in graph if node.domain in ("", "ai.onnx")}
+    needed = max((min(schema.versions(op_type, ""), default=0) for op_type in used), default=0)
+    return needed if declared < needed <= _NEWEST else 0
 
 
 def _asks(node: Any) -> bool:
