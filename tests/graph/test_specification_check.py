@@ -51,7 +51,11 @@ def test_shapes_that_contradict_each_other_are_a_doubt() -> None:
     [
         ("g (float[2,4] x) => (float[2,3] y) { a = Relu(x) [neg] y = Neg(a) }", "Neg neg", "gives 4 in dimension 1"),
         ("g (float[2,4] x) => (int64[2,4] y) { y = Neg(x) }", "Neg -> y", "gives float, and the file declares int64"),
-        ("g (float[2,4] x) => (float[2,4] y) <float[3] w = {1,2,3}> { y = Add(x, w) }", "Add -> y", ""),
+        (
+            "g (float[2,4] x) => (float[2,4] y) <float[3] w = {1,2,3}> { y = Add(x, w) }",
+            "the weight w",
+            "the operands of Add -> y do not",
+        ),
         (
             (
                 "g (float[2] x, bool c) => (float[2] y) { y = If(c) <"

@@ -22,6 +22,7 @@ from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.fix_search import UNKNOWN, Fixed, fixed
 from onnxsmith.deployment.checking.profile_prediction import STAGES, outlook
 from onnxsmith.deployment.checking.refused_nodes import MOST, Narrowed, narrow
+from onnxsmith.graph.files.specification_check import operands_clash
 from onnxsmith.graph.structure import walk
 from onnxsmith.runtimes.base import Runtime
 from onnxsmith.targets.judges.base import Answer, Judge, Refusal, Target
@@ -155,6 +156,8 @@ def _refused(
     notes = [f"asked about {found.asked} parts of the model"] if found.asked else []
     if limits:
         notes.append(f"{len(limits)} parts could not be asked about, the first: {limits[0].problem.what}")
+    # a target may take another form of a model that nothing computes: that would be no help
+    search = search and (subject.feeds is not None or not operands_clash(subject.model))
     helps = fixed(judge, subject, {one.op for one in found.culprits} or {UNKNOWN}) if search else None
     return replace(
         blank,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,19 +12,21 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import CheckerPass
 
-from onnxsmith.base.problem import Problem, problem
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.words import first_few
+from onnxsmith.graph.files import operand_clashes
 from onnxsmith.graph.files.external import in_memory
 from onnxsmith.graph.structure import carried_fields, schema, walk
 from onnxsmith.graph.structure.file_paths import is_text
 from onnxsmith.graph.structure.model_copy import cloned
 
+_CLASH = "operands of a node do not fit together"
+"""Says what happened if a node cannot be computed. A wrong declaration can be ignored, and runtimes do so."""
 _SHOWN = 3
 """The most operators that a reason names. A choice."""
 _DEPRECATED = "is deprecated in domain_version"
 """onnx's message about an operator that a later opset replaces."""
 _UNNAMED = re.compile(r"\(op_type:\w+\)")
-_NODE = re.compile(r"\(op_type:(\w+), node name: ([^)]*)\)")
 _BOTH = r"\((?P<ours>\d+)\) vs \((?P<theirs>\d+)\)"
 _DIFFERENCES = (
     (
@@ -81,6 +84,15 @@ def check(model: ir.Model, *, where: str = "the model", file: Path | None = None
     return (_conflict(model, said, where),)  # the check without shape inference passed, so the inference raised it
 
 
+def operands_clash(model: ir.Model) -> bool:
+    """Whether operands of a node do not fit together, so that no runtime computes the model."""
+    try:
+        doubts = check(model)
+    except OnnxsmithError:
+        return False
+    return any(one.what == _CLASH for one in doubts)
+
+
 def _opset_too_old(model: ir.Model) -> tuple[str, str] | None:
     """Returns the reason and the fix if the model has operators of ONNX that are newer than the opset that it declares;
     None if it has none, or only in functions, which declare an opset of their own."""
@@ -113,12 +125,23 @@ def _conflict(model: ir.Model, said: str, where: str) -> Problem:
     words."""
     if _UNNAMED.search(said):
         said = _with_labels(model) or said
-    nodes = _NODE.findall(said)
+    found = operand_clashes.clash(model, said)
+    if found is not None:
+        is_file = Path(where).suffix == ".onnx"
+        shown = f"; `onnxsmith inspect {shlex.quote(where)} {shlex.quote(found.item)}` shows it" if is_file else ""
+        return Problem(
+            "model/shape-conflict",
+            _CLASH,
+            where=f"{where}, {found.place}",
+            why=f"{found.why}. {said}",
+            fix=f"change {found.place}: no runtime computes the model as it is{shown}",
+        )
+    op_type, label, message = operand_clashes.blamed(said)
     return Problem(
         "model/shape-conflict",
         "a declared shape or type contradicts the one that its operator gives",
-        where=f"{where}, {nodes[-1][0]} {nodes[-1][1]}" if nodes else where,
-        why=f"{_plain(said)}{said}",
+        where=f"{where}, {op_type} {label}" if op_type else where,
+        why=f"{_plain(message)}{said}",
         fix="runtimes treat this differently; check the named node",
     )
 
