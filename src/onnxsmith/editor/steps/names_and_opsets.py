@@ -207,7 +207,7 @@ class Opset(Step):
 
     def apply(self, work: Work) -> str:
         before, ir_before = opset_conversion.of(work.model), work.model.ir_version
-        made = opset_conversion.convert(work.model, self.to)
+        made = opset_conversion.convert(work.model, self.to, asked_by="`onnxsmith opset MODEL {opset} -o OUT`")
         least, newest = versions.least_ir(made), versions.newest().ir
         wanted = self.ir_version
         if wanted is None:

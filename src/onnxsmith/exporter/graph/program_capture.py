@@ -72,7 +72,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
     emptied: tuple[str, ...] = ()
     if asked_opset is not None:
         emptied = zero_reshapes.without_allowzero(model) if asked_opset < zero_reshapes.SINCE <= emitted else ()
-        converted = opset_conversion.convert(model, asked_opset)
+        converted = opset_conversion.convert(model, asked_opset, asked_by="--opset {opset}")
         rewritten, model = opset_conversion.rewritten(model, converted), converted
     _check_dtypes(model)
     keep_apart(model)

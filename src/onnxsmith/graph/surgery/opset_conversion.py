@@ -21,10 +21,11 @@ def of(model: ir.Model) -> int:
     return model.opset_imports.get("", model.opset_imports.get("ai.onnx", 0))
 
 
-def convert(model: ir.Model, target: int | None) -> ir.Model:
+def convert(model: ir.Model, target: int | None, *, asked_by: str = "") -> ir.Model:
     """Returns a copy of `model` at opset `target`; `model` itself if it has that opset already, or if `target` is None.
     Inlines local functions whose bodies cannot be converted; see `inlined_functions`. The copy has the IR version of
-    the new opset, and no opset import that no node needs.
+    the new opset, and no opset import that no node needs. `asked_by` is how the user asks for another opset, with
+    `{opset}` in its place: `--opset {opset}`. A refusal names it with an opset that works.
 
     Raises: OnnxsmithError: `export/opset` if the version does not exist, or if the converters cannot convert an
         operator.
@@ -32,8 +33,8 @@ def convert(model: ir.Model, target: int | None) -> ir.Model:
     now = of(model)
     if target is None or now == target:
         return model
-    refuse_unknown(target, f"without --opset the model keeps {now}")
-    made = _lower(model, now, target) if target < now else _raise(model, now, target)
+    refuse_unknown(target, f"without another opset the model keeps {now}")
+    made = _lower(model, now, target, asked_by) if target < now else _raise(model, now, target)
     versions.drop_unused_imports(made)
     made.ir_version = versions.least_ir(made)
     return made
@@ -80,7 +81,7 @@ def with_rewritten(found: Problem, names: Sequence[str]) -> Problem:
     return dataclasses.replace(found, why=why)
 
 
-def _lower(model: ir.Model, now: int, target: int) -> ir.Model:
+def _lower(model: ir.Model, now: int, target: int, asked_by: str) -> ir.Model:
     from onnxsmith.graph.surgery.lowering import lowered
 
     found = lowered(model, target)
@@ -91,19 +92,21 @@ def _lower(model: ir.Model, now: int, target: int) -> ir.Model:
             f"the model is at opset {now} and could not be brought to {target}",
             where=", ".join(f"{one.node} ({one.source})" if one.source else one.node for one in first),
             why=first_few([f"{one.node}: {one.reason}" for one in found.stuck], _SHOWN, "; "),
-            fix=_nearest(model, now, target),
+            fix=_nearest(model, now, target, asked_by),
         )
     return found.model
 
 
-def _nearest(model: ir.Model, now: int, target: int) -> str:
+def _nearest(model: ir.Model, now: int, target: int, asked_by: str) -> str:
     """Returns the lowest opset above the requested one to which the model can be converted, found by trying each."""
     from onnxsmith.graph.surgery.lowering import lowered
 
     found = next((one for one in range(target + 1, now) if not lowered(model, one).stuck), None)
-    if found is None:
+    if found is None and not asked_by.startswith("--"):
         return f"omit the opset: the model stays at {now}"
-    return f"choose opset {found}, the lowest in which the model can be written: --opset {found}"
+    found = found or now
+    said = f"choose opset {found}, the lowest in which the model can be written"
+    return f"{said}: {asked_by.format(opset=found)}" if asked_by else said
 
 
 def _raise(model: ir.Model, now: int, target: int) -> ir.Model:
