@@ -245,8 +245,10 @@ def _started(
     """Returns the simplification that starts from the model at its opset: the requested opset, the target's, or with
     `auto` the opset at which most rules fire. Also returns notes on the conversion, and the nodes that changed with
     the opset. They are made now, because a model from a file is changed in place later."""
-    is_number = isinstance(opset, int)
-    start = opsets.convert(read.model, opset, asked_by="--opset {opset}") if is_number else wanted.at_opset(read.model)
+    if isinstance(opset, int):
+        start = opsets.convert(read.model, opset, asked_by="--opset {opset}")
+    else:
+        start = wanted.at_opset(read.model)
     conversion, rewritten = _conversion_note(read.model, start), opsets.rewritten(read.model, start)
     run: Simplify = partial(_Start.of(read, start), **options)
     if opset != newer_opset.AUTO or wanted.name:  # the target's newest opset is the best already
