@@ -11,6 +11,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.comparison.outputs.default_inputs import with_common_inputs, with_fixed_defaults
 from onnxsmith.comparison.outputs.reference_steps import Calls
 from onnxsmith.comparison.outputs.sides import (
     SideSource,
@@ -248,16 +249,17 @@ def compared(
     second = side(candidate, runtime, stack, in_pieces=per_layer, beside=first)
     if section:
         first, second = sections(section, first, second)
-    a, b = as_programs(first, second)
-    notes = (*a.notes, *b.notes, *check_pairing(a, b))
+    a, b, optional = with_common_inputs(*as_programs(first, second))
+    notes = (*a.notes, *b.notes, *optional, *check_pairing(a, b))
+    calls = Calls(fed_back(state, a, b), steps) if steps or state else None
+    feeds = user_inputs.inputs(inputs, a.interface, state=calls.state if calls is not None else ())
+    a, b = _with_fixed_defaults(a, b, feeds, calls)
     a, b, clauses, notes = _without_draws(a, b, notes)
     for one in (a, b):
         stack.callback(one.close)
     tolerances, generator, coarser, few_steps = from_graphs(a, b)
     if tolerance is not None:
         tolerances = {port.name: asked(tolerance) for port in a.interface.outputs}
-    calls = Calls(fed_back(state, a, b), steps) if steps or state else None
-    feeds = user_inputs.inputs(inputs, a.interface, state=calls.state if calls is not None else ())
     for one in (a, b):
         if one.only_input is not None and not feeds:
             feeds, generate = _saved(one, a), False
@@ -279,6 +281,15 @@ def compared(
         free=known.joined(free_values.read(free, [port.name for port in a.interface.outputs])),
     )
     return Compared(a, b, plan, tolerances, tolerance, notes, coarser, few_steps, calls, clauses)
+
+
+def _with_fixed_defaults(
+    a: SideSource, b: SideSource, feeds: Sequence[Feed], calls: Calls | None
+) -> tuple[SideSource, SideSource]:
+    """Returns both sides with constants in place of the optional inputs that get no value."""
+    given = {name for feed in feeds for name in feed.values} | (calls.state if calls is not None else frozenset())
+    names = renamed(b.interface, a.interface)
+    return with_fixed_defaults(a, given), with_fixed_defaults(b, {names[name] for name in given if name in names})
 
 
 def _without_draws(
