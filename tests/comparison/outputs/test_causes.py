@@ -229,24 +229,38 @@ def test_a_wrong_folding_is_blamed_on_the_convolution() -> None:
     assert layers.layer(layers.culprits[0]).steps[0] == "first"
 
 
-def halved() -> onnx.ModelProto:
-    """A Cast to float16 and back, whose rounding an output shows."""
-    casts = (
-        node("Cast", ["l"], "half", to=TensorProto.FLOAT16),
-        node("Cast", ["half"], "back", to=TensorProto.FLOAT),
-    )
-    return model([*PLAIN[:2], *casts, node("Mul", ["back", "scale"], "s"), *PLAIN[3:]])
+def halved(to: int = TensorProto.FLOAT16, read: str = "l", **weights: Any) -> onnx.ModelProto:
+    """A Cast to a narrower float and back, of an activation or of a weight, whose rounding an output shows."""
+    casts = node("Cast", [read], "half", to=to), node("Cast", ["half"], "back", to=TensorProto.FLOAT)
+    after = [node("Mul", ["back", "scale"], "s"), *PLAIN[3:]]
+    if read != "l":
+        after = [PLAIN[2], conv("second", "s", "c2", "back"), *PLAIN[4:]]
+    return model([*PLAIN[:2], *casts, *after], **weights)
 
 
-def test_a_cast_that_only_the_candidate_has_is_told() -> None:
-    """The rounding of float16 excuses what it does; the report says what it is all the same."""
-    result = compared(halved())
+@pytest.mark.parametrize("renamed", [False, True])
+@pytest.mark.parametrize("read", ["l", "v"])
+@pytest.mark.parametrize("to", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
+def test_a_detour_through_a_narrower_dtype_is_the_culprit(to: int, read: str, renamed: bool) -> None:
+    """The rounding of float16 would excuse the outputs. Nothing else is computed in float16, so nothing needs it."""
+    candidate = halved(to, read)
+    result = compared(without_names(candidate) if renamed else candidate)
     layers = found(result)
+    assert result.report.verdict is Verdict.DIFFERENT
     assert layers.cause is not None
     assert layers.cause.node == "Cast_half"
     assert layers.cause.agrees
+    assert layers.layer(layers.culprits[0]).steps[0] == "Cast_half"
     assert "2 Cast only in the candidate at Cast Cast_half" in result.report.headline
-    assert ("DIFFERENT" in result.report.headline) == (result.report.verdict is Verdict.DIFFERENT)
+
+
+def test_the_rounding_of_a_layer_in_float16_is_told_and_excused() -> None:
+    """A layer that was converted to float16 needs its Casts: they are no detour."""
+    there = node("Cast", ["l"], "half", to=TensorProto.FLOAT16), node("Cast", ["scale"], "few", to=TensorProto.FLOAT16)
+    product = node("Mul", ["half", "few"], "product"), node("Cast", ["product"], "s", to=TensorProto.FLOAT)
+    result = compared(model([*PLAIN[:2], *there, *product, *PLAIN[3:]]))
+    assert result.report.verdict is Verdict.DONE
+    assert found(result).culprits == ()
 
 
 def normalised(*between: onnx.NodeProto, read: str, **more: Any) -> onnx.ModelProto:

@@ -7,6 +7,7 @@ all outputs then agree except for rounding, the node is the cause.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +20,7 @@ from onnxsmith.base.report.parts.layers import Cause, Layer, Layers
 from onnxsmith.comparison.outputs.candidate_changes import Attempt, Attempts, attributes_patch
 from onnxsmith.comparison.outputs.graph_matches import GraphMatches, Suspect, texts_of
 from onnxsmith.comparison.outputs.node_transplant import CannotUndo, Undoing
+from onnxsmith.graph.structure.walk import node_label
 from onnxsmith.graph.surgery.raising import raised
 from onnxsmith.verification.by_layer.alignment import Pair
 from onnxsmith.verification.by_layer.error_effects import apart
@@ -27,6 +29,7 @@ from onnxsmith.verification.by_layer.layer_comparison import Request
 from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
 from onnxsmith.verification.by_layer.pair_difference import value_difference
 from onnxsmith.verification.by_layer.tap import Values
+from onnxsmith.verification.rounding_terms import MOVING
 
 _MOST_TRIED = 12
 """How many differences are tried. A choice: each takes a session and a run."""
@@ -36,9 +39,9 @@ _FEW = 3
 _HELPS = 0.5
 """If undoing a node's change leaves at most this share of the difference, the node is named as one cause of several. A
 choice."""
-_NARROW = 2.0**-15
+_NARROW = 2.0**-17
 """Least difference of the outputs for trying a Cast that only the candidate has, even if nothing else is suspicious. It
-is a sixteenth of float16's unit roundoff, far above the rounding of float32. A choice."""
+is a sixty-fourth of float16's unit roundoff, above the rounding of float32. A choice."""
 _GONE = 0.1
 """The largest share of the difference that may remain as rounding if the outputs agree. A choice: the bound of a whole
 network may hide a small fault."""
@@ -65,7 +68,7 @@ def with_cause(
 ) -> Layers:
     """Adds the cause to a comparison by layer, if undoing one difference of the graphs removes all or most of the
     outputs' difference. The layer of that node is then the first culprit, unless no layer errs and the outputs are
-    `equal` within the tolerance of the candidate's own dtypes."""
+    `equal` within the tolerance of the candidate's own dtypes. A detour through a narrower dtype has no such excuse."""
     listed = _listed(found, matches)
     pairs = [Pair(one.reference, one.name, "port") for one in found.layers if one.paired_by == "port"]
     if not pairs:
@@ -74,9 +77,10 @@ def with_cause(
         trial = Trial(sides, pairs, request.feeds, tolerance=request.tolerance)
         trying = _Trying(sides, matches, found, trial, request.ports)
         cause = trying.cause()
-    if cause is None or (equal and not found.culprits):
+    is_excused = equal and not found.culprits and not (cause is not None and _is_detour(cause, sides, matches))
+    if cause is None or is_excused:
         return replace(found, cause=cause, differences=listed)
-    return _named(found, cause, listed)
+    return _named(found, cause, listed, sides[1])
 
 
 class _Trying:
@@ -273,12 +277,41 @@ def _size(suspect: Suspect) -> int:
     return len(suspect.undo) + len(suspect.outputs) + len(suspect.removed) + len(suspect.added)
 
 
-def _named(found: Layers, cause: Cause, listed: tuple[str, ...]) -> Layers:
+def _is_detour(cause: Cause, sides: tuple[OnnxTap, OnnxTap], matches: GraphMatches) -> bool:
+    """Whether the cause are Casts that only round a tensor: to a narrower float and back, in a candidate that computes
+    nothing in that dtype that the reference does not compute in it."""
+    suspect = next((one for one in matches.suspects if one.narrows and one.node == cause.node), None)
+    if suspect is None or suspect.removed or not cause.agrees or any(node.op != "Cast" for node in suspect.added):
+        return False
+    labels = {node.name for node in suspect.added}
+    ours, theirs = (_computed_in(side) for side in sides)
+    casts = [node for node in sides[1].model.graph if node_label(node) in labels]
+    narrow = [node.outputs[0].dtype for node in casts if _narrows(node)]
+    return bool(narrow) and all(theirs[dtype] <= ours[dtype] for dtype in narrow)
+
+
+def _computed_in(side: OnnxTap) -> Counter[ir.DataType | None]:
+    """Counts the nodes that compute in each dtype, without those that only move or convert."""
+    return Counter(
+        node.outputs[0].dtype
+        for node in side.model.graph
+        if node.outputs and node.op_type not in MOVING and node.op_type not in ("Cast", "CastLike", "Constant")
+    )
+
+
+def _narrows(node: ir.Node) -> bool:
+    """Whether the node casts floats to floats of fewer bytes."""
+    read, made = node.inputs[0], node.outputs[0]
+    known = [value.dtype for value in (read, made) if value is not None and value.dtype is not None]
+    return len(known) == 2 and all(one.is_floating_point() for one in known) and known[1].itemsize < known[0].itemsize
+
+
+def _named(found: Layers, cause: Cause, listed: tuple[str, ...], candidate: OnnxTap) -> Layers:
     """Returns the comparison with the cause's layer as its first culprit, and the node as that layer's first step."""
     if not cause.agrees and found.culprits:
         first = found.layer(found.culprits[0])
         return replace(found, cause=cause, differences=listed) if cause.node in first.steps else found
-    layer = _layer_of(found, cause.node)
+    layer = _layer_of(found, cause.node) or _layer_behind(found, cause.node, candidate)
     if layer is None:
         return replace(found, cause=cause, differences=listed)
     steps = (cause.node, *(label for label in layer.steps if label != cause.node))
@@ -292,6 +325,21 @@ def _layer_of(found: Layers, label: str) -> Layer | None:
     """Returns the first layer that the node computes, preferably one that is a culprit already."""
     holding = [one for one in found.layers if label in one.steps]
     return next((one for one in holding if one.name in found.culprits), holding[0] if holding else None)
+
+
+def _layer_behind(found: Layers, label: str, candidate: OnnxTap) -> Layer | None:
+    """Returns the first layer that depends on the result of the node. The node may compute a weight, which no layer
+    contains."""
+    graph = candidate.model.graph
+    queue = [value for node in graph if node_label(node) == label for value in node.outputs]
+    seen, labels = set(queue), set[str]()
+    while queue:
+        for use in queue.pop().uses():
+            labels.add(node_label(use.node))
+            new = [value for value in use.node.outputs if value not in seen]
+            seen.update(new)
+            queue += new
+    return next((one for one in found.layers if labels.intersection(one.steps)), None)
 
 
 def _listed(found: Layers, matches: GraphMatches) -> tuple[str, ...]:

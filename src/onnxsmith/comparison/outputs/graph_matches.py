@@ -176,10 +176,16 @@ class _Differences:
         undo = tuple(dict.fromkeys(name for name, _ in readers))
         if not undo and not outputs:
             return
-        named = region.added[0].name if region.added else undo[0] if undo else ""
+        named = _first_computing(region.added) or (undo[0] if undo else "")
         narrows = any(node.op in _NARROWING for node in region.added)
         texts, nodes = texts_of(region.removed, region.added), (region.removed, region.added)
         self._regions.append(Suspect(named, undo, texts, False, outputs, (), narrows, *nodes))
+
+
+def _first_computing(nodes: Sequence[OwnNode]) -> str:
+    """Returns the first node that does more than convert, or else the first node; "" if there is none. A node that
+    dequantises a weight comes before the node that computes with it."""
+    return next((node.name for node in nodes if node.op not in _NARROWING), nodes[0].name if nodes else "")
 
 
 def texts_of(removed: Sequence[OwnNode], added: Sequence[OwnNode]) -> tuple[str, ...]:
