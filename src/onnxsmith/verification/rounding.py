@@ -192,6 +192,7 @@ def roundings(
     cuts: Collection[str] = frozenset(),
     scales: Mapping[str, float] | None = None,
     inside: bool = False,
+    fuses: bool = True,
     sizes: Mapping[str, int] | None = None,
 ) -> dict[str, Rounding]:
     """Returns the Rounding of every graph output by name, or of the values `names`. Paths begin anew at the values
@@ -199,7 +200,8 @@ def roundings(
     with its node.
 
     Pass `scales`, the known root mean squares of values, if only this model quantises them. With `inside`, products of
-    floats with a quantised weight may quantise the floats; see `quantises_inside`. `sizes` are the sizes of symbolic
+    floats with a quantised weight may quantise the floats; see `quantises_inside`. With `cuts`, such a product counts
+    the steps of that quantiser, unless the runtime does not fuse nodes (`fuses`). `sizes` are the sizes of symbolic
     dimensions in one run.
     """
     known: dict[ir.Value, Rounding] = {}
@@ -214,7 +216,7 @@ def roundings(
         if inside:
             own = noise_of_bits(8) if _may_quantise_inside(node) else 0.0
             result = replace(result, noise=math.hypot(max((one.noise for one in before), default=0.0), own))
-        if cuts and _may_quantise_inside(node):
+        if cuts and fuses and _may_quantise_inside(node):
             result = replace(result, unit=max(result.unit, _QUANTUM), rounded=result.rounded + _QUANTUM**2)
         levels = 1 if node.op_type in _QUANTISING else 0
         for output in node.outputs:

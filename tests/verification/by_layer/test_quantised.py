@@ -105,3 +105,22 @@ def test_the_layers_in_which_the_error_grows_are_ranked() -> None:
     assert "r_DequantizeLinear_Output" in found.growing[:2]
     assert "the error grows most at" in "".join(str(block) for block in found.blocks())
     assert looked(plain, plain, feeds).growing == ()
+
+
+@pytest.mark.parametrize("between", ["Identity", "Flatten"])
+def test_a_product_is_allowed_its_own_rounding_alone(between: str) -> None:
+    """Both sides quantise, and the last product gets equal inputs to the bit: 0.5% more is its own fault."""
+    _, few, feeds = pair()
+    _, wrong, _ = pair(v=1.005)
+    for one in (few, wrong):
+        reader = next(node for node in one.graph if node.outputs[0].name == "y")
+        read = reader.inputs[0]
+        node = ir.Node("", between, [read], outputs=[ir.Value(name="moved")])
+        one.graph.insert_before(reader, node)
+        reader.replace_input_with(0, node.outputs[0])
+    layers = looked(few, wrong, feeds)
+    assert layers.culprits[0] in ("y", "v")
+    last = layers.layer("y")
+    assert last.allowed < 1e-4
+    assert last.own is not None
+    assert last.own > 1e-3

@@ -225,6 +225,8 @@ def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[
             where = f"; first error: {layers.culprits[0]}" + (f" ({cause})" if cause else "")
         elif cause:
             also = f"; what differs is {cause}, whose rounding explains the outputs"
+        elif layers.exposed and part.differs:
+            also = f"; {layers.exposed}"
     where = f"; first {begins}{where}" if begins else where
     gaps = "".join(f"; {gap}" for gap in part.untried)
     if part.unsure and not where:

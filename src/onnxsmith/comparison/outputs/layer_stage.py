@@ -13,10 +13,11 @@ from onnxsmith.base.report.base import Part
 from onnxsmith.base.report.parts.layers import Cause, FirstSeen, Layers, LayersByInput, OneInput
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.comparison.outputs.candidate_state import Met, Recorder
+from onnxsmith.comparison.outputs.candidate_state import Recorder
 from onnxsmith.comparison.outputs.comparison_setup import Compared
+from onnxsmith.comparison.outputs.optimisation_effects import changed_outputs, explained
 from onnxsmith.comparison.outputs.sides import SideSource
-from onnxsmith.comparison.outputs.single_input_layers import LayerOptions, by_layer
+from onnxsmith.comparison.outputs.single_input_layers import LayerOptions, by_layer, without_optimisations
 from onnxsmith.verification.inputs.generate import Feed
 
 
@@ -39,7 +40,10 @@ def layered(read: Compared, part: Verification, worst: Feed, recorder: Recorder,
     except OnnxsmithError as error:
         return Staged((), (error.problem,), Verdict.FAILED)
     feed = next((one for one in feeds if one.label == layers.input), worst)
-    shown = replace(layers, exposed=_exposed(layers, part, feed, recorder.met.get(feed.label)))
+    changed = changed_outputs(layers, part, feed, recorder.met.get(feed.label))
+    if sure and any(changed.values()) and without_optimisations(read.a, read.b) is None:
+        layers = replace(layers, culprits=())  # the outputs differ only because tensors are exposed
+    shown = replace(layers, exposed=explained(read, feed, changed))
     parts: tuple[Part, ...] = (shown,) if by_input is None else (replace(by_input, note=note), shown)
     file = str(read.b.source) if isinstance(read.b.source, Path) else ""
     return Staged(parts, blamed(layers, file), Verdict.DIFFERENT if layers.culprits else None)
@@ -52,21 +56,6 @@ def _feeds(read: Compared, worst: Feed, differing: Sequence[Feed]) -> tuple[list
     if len(read.plan.given) > 1:
         return chosen(read.plan.given, differing, worst)
     return [worst], ""
-
-
-def _exposed(layers: Layers, part: Verification, feed: Feed, met: Met | None) -> str:
-    """Returns a sentence if exposing all tensors changed which outputs differ: it keeps the runtime from fusing
-    nodes."""
-    ports = {layer.reference: layer.differs for layer in layers.layers if layer.paired_by == "port"}
-    if met is not None:
-        plain = {name: bool(one.reason) for name, one in met.items()}
-    else:
-        plain = {output.name: not output.equal and output.where == feed.label for output in part.outputs}
-    other = [name for name, differs in ports.items() if name in plain and differs != plain[name]]
-    if not other:
-        return ""
-    said = ", ".join(f"{name} {'differs' if ports[name] else 'agrees'} now" for name in other)
-    return f"with every tensor exposed, which keeps kernels from being fused, outputs change: {said}"
 
 
 # Says which operation is to blame, and what to do about it.

@@ -66,6 +66,13 @@ class SideSource:
         """Returns a session of the side. It ends when two others were prepared. Raises the runtime's errors."""
         return self.preparer.prepare(self.source, self.options, interface=self.interface)
 
+    def with_options(self, options: Options) -> SideSource:
+        """Returns the side with other options, in a process of its own. Known shapes are not inferred again."""
+        made = replace(self, options=options)
+        if "inferred" in self.__dict__:
+            made.__dict__["inferred"] = self.__dict__["inferred"]
+        return made
+
     def close(self) -> None:
         """Ends the side's process."""
         self.preparer.close()

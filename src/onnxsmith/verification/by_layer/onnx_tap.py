@@ -195,7 +195,8 @@ class OnnxTap(Tap):
         return kept
 
     def roundings(self, cuts: Collection[str], names: Collection[str]) -> Mapping[str, Rounding]:
-        return roundings(self.model, names=frozenset(names), cuts=frozenset(cuts), scales=self.scales)
+        fuses = self._options.optimization != "disable"
+        return roundings(self.model, names=frozenset(names), cuts=frozenset(cuts), scales=self.scales, fuses=fuses)
 
     def weights(self, step: Step) -> list[Array]:
         known = self._nodes.get(step.outputs[0]) if step.outputs else None
