@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -111,3 +112,50 @@ def test_a_table_in_float16_beside_itself_in_float32_is_rounding() -> None:
 
 NAMES = {np.float32: "float", np.float16: "float16"}
 CASTED = "h = Gather(table, i) a = Cast<to = 1>(h)"
+
+
+def test_a_tensor_that_absorbed_the_next_operation_is_no_fault() -> None:
+    """`c` of the candidate holds what `e` holds in the reference, and no output shows a difference."""
+    apart = HIDDEN.replace("k = Div(c, low)", "e = Mul(c, u)\n    k = Div(e, low)")
+    for ours, theirs in ((chain(apart, u=3.0), chain(HIDDEN, t=6.0)), (chain(HIDDEN, t=6.0), chain(apart, u=3.0))):
+        found, result = layers_of(ours, theirs)
+        assert found.culprits == ()
+        assert result.report.verdict is not Verdict.DIFFERENT
+
+
+ATTENDING = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[n,32] x) => (float[n,32] y) {
+    r = Constant<value_float = 0.5>()
+    s = Constant<value_float = 0.7>()
+    t = Constant<value_float = -1.1>()
+    h = Tanh(x)
+    q = Mul(h, r)
+    k = Mul(h, s)
+    kt = Transpose<perm = [1, 0]>(k)
+    w = MatMul(q, kt)
+    p = Softmax(w)
+    v = Mul(h, t)
+    o = MatMul(p, v)
+    z = Add(o, h)
+    z1 = Sin(z)
+    z2 = Sigmoid(z1)
+    z3 = Cos(z2)
+    z4 = Elu(z3)
+    z5 = Tanh(z4)
+    z6 = Sin(z5)
+    z7 = Softplus(z6)
+    z8 = Cos(z7)
+    y = Tanh(z8)
+}
+"""
+"""Three tensors of one shape and operator, whose names a tool may exchange."""
+
+
+def test_exchanged_names_are_no_fault() -> None:
+    exchanged = {"q": "v", "v": "k", "k": "q"}
+    other = re.sub(r"\b([qkv])\b", lambda found: exchanged[found[1]], ATTENDING)
+    found, result = layers_of(from_text(ATTENDING), from_text(other))
+    assert found.culprits == ()
+    assert result.ok
+    assert {one.paired_by for one in found.layers if one.name in exchanged} == {"name"}, "the pairs were wrong"

@@ -210,6 +210,8 @@ def _places(outline: Outline) -> dict[tuple[str, str], list[str]]:
 
 _SUFFIXES = ("_DequantizeLinear_Output", "_dequantized", "_fp32", "_cast", "_to_fp32")
 """Lists the suffixes that onnxruntime's quantiser and common converters append to the name of the original tensor."""
+_PREFIXES = ("InsertedPrecisionFreeCast_", "InsertedCast_")
+"""Lists the prefixes that onnxruntime writes before the name of a tensor that it computes in another dtype."""
 
 
 def _by_name(reference: Outline, candidate: Outline) -> Iterator[tuple[str, str]]:
@@ -221,6 +223,9 @@ def _by_name(reference: Outline, candidate: Outline) -> Iterator[tuple[str, str]
         for suffix in _SUFFIXES:
             if name.endswith(suffix) and name.removesuffix(suffix) in plain:
                 yield name.removesuffix(suffix), name
+        for prefix in _PREFIXES:
+            if name.startswith(prefix) and name.removeprefix(prefix) in plain:
+                yield name.removeprefix(prefix), name
 
 
 Digests = dict[str, str]

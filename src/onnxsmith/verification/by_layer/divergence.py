@@ -29,6 +29,7 @@ from onnxsmith.verification.by_layer.error_effects import Effect, effect_of, lef
 from onnxsmith.verification.by_layer.error_patterns import pattern
 from onnxsmith.verification.by_layer.isolated_runs import Trial
 from onnxsmith.verification.by_layer.pair_difference import FINE, Found, Look, plain_look, stands_out, value_difference
+from onnxsmith.verification.by_layer.side_outline import Outline
 from onnxsmith.verification.by_layer.tap import Tap
 
 Chunks = Sequence[Sequence[Pair]]
@@ -120,6 +121,8 @@ _HUGE = 1000.0
 pair by the same operator. Later operations may hide such an error on this input and show it on others. A choice."""
 _MOST_EFFECTS = 24
 """Limits the suspects whose effect on the outputs is computed. A choice: each suspect needs two runs."""
+_MOST_ALIKE = 64
+"""Limits the tensors of one side among which the value of a wrong pair is searched. A choice: one run."""
 _MATTERS = 0.1
 """Requires this share of the largest effect on the outputs from the culprit that is named first. A choice."""
 
@@ -152,6 +155,7 @@ def _weigh(trial: Trial, found: Found) -> Effects:
     differ = any(look.inherited.reason for look in found.looks if look.pair.how == "port")
     strong = any(_is_strong(trial, look) for look in found.looks)
     effects: Effects = {}
+    apart = {look.pair.candidate for look in found.looks if _is_apart(look)}
     for look in found.looks:
         if not _is_suspect(look):
             continue
@@ -160,10 +164,12 @@ def _weigh(trial: Trial, found: Found) -> Effects:
             effect = effect_of(trial, look, {one.pair.candidate for one in found.otherwise})
             effects[look.pair.candidate] = effect or Effect()
         # Quantisation errors reach the outputs too: `_follow` tests whether there is more than that.
-        harms = effect is not None and effect.harms and not look.rounding.noise
-        if harms or (effect is not None and _is_hidden(trial, look, effect)):
+        seen = look.pair.candidate in apart and _reaches_output(trial, look.pair.candidate, apart)
+        harms = seen and effect is not None and effect.harms and not look.rounding.noise
+        is_hidden = not harms and effect is not None and _is_hidden(trial, look, effect)
+        if harms or (is_hidden and (seen or not _holds_another(trial, look))):
             _decide(trial, look, found)
-        elif effect is not None and effect.helps:
+        elif (effect is not None and effect.helps) or (not seen and _is_strong(trial, look)):
             look.verdict = "computed otherwise"
             found.otherwise.append(look)
             _measure_again(trial, look, found)
@@ -173,12 +179,46 @@ def _weigh(trial: Trial, found: Found) -> Effects:
     return effects
 
 
+def _is_apart(look: Look) -> bool:
+    """Whether a pair differs in the plain run by more than its own operation may add. An error that reaches no output
+    through such pairs is undone by later steps, or its pair is wrong."""
+    return bool(look.mismatch or look.inherited.reason) or look.inherited.worst_rel > look.rounding.tolerance
+
+
 def _is_strong(trial: Trial, look: Look) -> bool:
     return look.severity >= (1.0 if trial.tolerance is not None else _SLIGHT)
 
 
 def _is_hidden(trial: Trial, look: Look, effect: Effect) -> bool:
     return look.severity >= _HUGE and not effect.helps and trial.is_same_operation(look.pair)
+
+
+def _holds_another(trial: Trial, look: Look) -> bool:
+    """Whether the tensor of one side holds what another tensor of the other side holds: the pair is wrong. A tool may
+    exchange names, or give the name of a Conv to the Conv that absorbed the Add behind it."""
+    names = look.pair.reference, look.pair.candidate
+    values = trial.reference([names[1]])[names[1]], trial.candidate({}, [names[1]])[names[1]]
+    for place, side in enumerate(trial.sides):
+        known = side.outline.types.get(names[place])
+        if known is None:
+            continue
+        alike = [
+            name
+            for name in side.outline.tensors()
+            if name != names[place] and name in side.outline.types and side.outline.types[name].agrees(known)
+        ]
+        nearest = sorted(alike, key=lambda name: _distance(side.outline, name, names[place]))[:_MOST_ALIKE]
+        found = side.values(trial.feeds[place], nearest) if nearest else {}
+        trial.runs += bool(nearest)
+        held = values[1 - place]
+        if any(not value_difference(held, value, look.rounding).reason for value in found.values()):
+            return True
+    return False
+
+
+def _distance(outline: Outline, name: str, other: str) -> int:
+    """Returns how many steps lie between the steps of two tensors."""
+    return abs(outline.maker.get(name, 0) - outline.maker.get(other, 0))
 
 
 def _measure_again(trial: Trial, gone: Look, found: Found) -> None:
