@@ -18,7 +18,7 @@ from pathlib import Path
 
 PROGRAMS = {
     "cost": "cost.py",
-    "memory": "base/garbage_collection.py",
+    "memory": "memory.py",
     "faults": "faults.py",
     "variants": "variants.py",
     "real": "real.py",
