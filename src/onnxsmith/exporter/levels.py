@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.exporter.module import called_paths
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.base import Options, Preparer, Session
+from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Session
 from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.explore import Plan, Run
 from onnxsmith.verification.optimisation_levels import agreement_at_both, both_levels, on_some
@@ -45,6 +45,19 @@ _BOTH_SATURATE = (
 _OWN_SATURATION = "PyTorch's 8-bit products saturate on this processor, which has no VNNI, beyond the calibrated range"
 
 
+@dataclass
+class Answers:
+    """Counts the answers of the exported model on all inputs. `refusal` is its last refusal of an input."""
+
+    count: int = 0
+    refusal: Problem | None = None
+
+    @property
+    def none(self) -> Problem | None:
+        """Returns the last refusal if the model answered no input; else None."""
+        return None if self.count else self.refusal
+
+
 @dataclass(frozen=True)
 class AtLevels:
     """The module, the graph, and the other needs of a comparison on the runtime `name`. `feeding` compares calls in a
@@ -57,6 +70,7 @@ class AtLevels:
     arbiter: Arbiter
     sized: Callable[[Mapping[str, int]], Mapping[str, Rounding]]
     feeding: Feeding | None
+    answers: Answers = field(default_factory=Answers)
 
     def compared(self, plan: Plan, runs: list[Run]) -> Verification:
         """Compares with the runtime's optimisations on, and on some of the inputs with them off. Adds the runs of the
@@ -89,7 +103,7 @@ class AtLevels:
 
     def _side(self, session: Session) -> Side:
         label = f"the exported model on {self.name} ({session.provider})"
-        return Side(label, _with_all_inputs(session, self.reference.signature))
+        return Side(label, _with_all_inputs(session, self.reference.signature, self.answers))
 
     def _verified(self, session: Session, plan: Plan, evidence: Evidence, runs: list[Run]) -> Verification:
         module = Side("PyTorch, eager, on the CPU", self.reference)
@@ -163,8 +177,25 @@ def _wider(asked_for: Mapping[str, Rounding], wide: Mapping[str, Rounding]) -> M
     return {name: wide.get(name, one) if one.given is None else one for name, one in asked_for.items()}
 
 
-def _with_all_inputs(session: Session, wanted: Signature) -> View:
+class _Counted(View):
+    """A view that counts its answers."""
+
+    answers: Answers
+
+    def run(self, feeds: Feeds) -> Outputs:
+        try:
+            outputs = super().run(feeds)
+        except OnnxsmithError as error:
+            self.answers.refusal = error.problem
+            raise
+        self.answers.count += 1
+        return outputs
+
+
+def _with_all_inputs(session: Session, wanted: Signature, answers: Answers) -> View:
     """Returns a view of the session that takes all inputs of the torch module, also those that the graph dropped."""
     own = {port.name: port for port in session.signature.inputs}
     inputs = tuple(own.get(port.name, port) for port in wanted.inputs)
-    return View(session, Signature(inputs, session.signature.outputs), {name: name for name in own}, {})
+    view = _Counted(session, Signature(inputs, session.signature.outputs), {name: name for name in own}, {})
+    view.answers = answers
+    return view

@@ -51,6 +51,8 @@ class ModuleAndGraph(Subject):
     plan: Plan
     tolerances: Mapping[str, Rounding]
     choice: RuntimeChoice
+    by_standard: bool = False
+    """Whether the reference evaluator judges a graph that the usual runtime refuses, or on which it fails."""
     is_copy: bool = False
     """Whether this compares float32 copies for another comparison, which compares the intermediate tensors itself."""
     runs: list[Run] = field(default_factory=list)
@@ -64,6 +66,7 @@ class ModuleAndGraph(Subject):
         settings: Verify,
         carried: Carried,
         *,
+        by_standard: bool = False,
         is_copy: bool = False,
     ) -> Self:
         """Prepares the comparison of a module with the graph `candidate`. `carried` is the state of the graph."""
@@ -75,7 +78,7 @@ class ModuleAndGraph(Subject):
                 tolerances = {output: asked(settings.tolerance) for output in tolerances}
             plan = _plan(built, program, shaped, settings)
         choice = RuntimeChoice(settings.runtime or runtimes.default())
-        return cls(built, program, candidate, settings, carried, shaped, plan, tolerances, choice, is_copy)
+        return cls(built, program, candidate, settings, carried, shaped, plan, tolerances, choice, by_standard, is_copy)
 
     @property
     def seed(self) -> int:
@@ -102,9 +105,15 @@ class ModuleAndGraph(Subject):
                     feeding = Feeding(self.carried, reference.program)
                 sized = partial(_sized, self.shaped)
                 sides = AtLevels(name, reference, self.candidate, self.tolerances, arbiter, sized, feeding)
-                return sides.compared(self.plan, self.runs)
+                found = sides.compared(self.plan, self.runs)
+                failure = sides.answers.none
+                if self.by_standard and failure is not None and failure.id in runtime_choice.FAILS:
+                    raise runtime_choice.FailsError(failure, failure)
+                return found
 
-            found, self.choice = runtime_choice.judged(self.settings.runtime, [self.candidate], on)
+            found, self.choice = runtime_choice.judged(
+                self.settings.runtime, [self.candidate], on, by_standard=self.by_standard
+            )
         self.left_out = reference.untried
         return found
 
@@ -130,7 +139,7 @@ class ModuleAndGraph(Subject):
         more = tuple(single_precision.values_of(values) for values in self.built.more)
         example = single_precision.values_of(self.built.example)
         built = replace(self.built, program=program, example=example, more=more)
-        return type(self).of(built, copy, self.settings, self.carried, is_copy=True)
+        return type(self).of(built, copy, self.settings, self.carried, by_standard=self.by_standard, is_copy=True)
 
     def inside(self) -> Inside | None:
         """Compares the intermediate tensors."""

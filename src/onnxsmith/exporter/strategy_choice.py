@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.report.parts.verification import REFUSES
 from onnxsmith.base.seams.torch import translator
 from onnxsmith.exporter.foreseen_errors import foreseen
 from onnxsmith.exporter.inputs.module_program import Built
@@ -21,6 +22,7 @@ from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.translating import missing_operators
 from onnxsmith.exporter.translating.missing_operators import Missing, UntranslatedError
 from onnxsmith.exporter.translating.register import registered
+from onnxsmith.verification.runtime_choice import FAILS
 
 
 def strategies(asked: str | None) -> list[Strategy]:
@@ -84,6 +86,9 @@ def first_that_agrees(maker: Maker, built: Built, output: str | Path | BinaryIO 
     if last.agrees:
         assert last.made is not None
         return last.made, failures[:-1]
+    by_standard = _by_standard(maker, built, output, tries)
+    if by_standard is not None:
+        return by_standard, failures[1:]
     if first.made is not None:
         return first.made, failures[1:]
     assert first.error is not None
@@ -149,6 +154,25 @@ class _Scan:
         return not all(translator.has_symbolic(one.target, _TABLES_NEWEST) for one in self.lacking)
 
 
+def _by_standard(maker: Maker, built: Built, output: str | Path | BinaryIO | None, tries: Sequence[Try]) -> Made | None:
+    """Returns the graph of the first strategy whose graph the usual runtime refuses or fails on, if the reference
+    evaluator finds that it agrees with the module; else None. No strategy has made a graph that runs."""
+    settings = maker.settings
+    if settings.verify is None or settings.verify.runtime is not None:
+        return None
+    one = next((one for one in tries if one.fails_to_run), None)
+    if one is None:
+        return None
+    try:
+        with foreseen():
+            made = replace(maker, by_standard=True).make(one.strategy, built, output)
+    except OnnxsmithError as error:
+        if error.problem.id.startswith("save/"):
+            raise
+        return None
+    return None if made.verification.differs or made.other_path is not None else made
+
+
 @dataclass(frozen=True)
 class Try:
     """A strategy with its result `made`, or with the error that stopped it. `agrees` says whether the result agrees
@@ -158,6 +182,14 @@ class Try:
     made: Made | None = None
     error: OnnxsmithError | None = None
     agrees: bool = False
+
+    @property
+    def fails_to_run(self) -> bool:
+        """Whether the runtime refuses the graph, or fails on an input that the module takes."""
+        if self.error is not None:
+            return self.error.problem.id in FAILS
+        outputs = self.made.verification.outputs if self.made is not None else ()
+        return any(one.reason.startswith(REFUSES) for one in outputs)
 
     @property
     def failure(self) -> str:

@@ -76,6 +76,8 @@ class Maker:
 
     target: str
     settings: Settings
+    by_standard: bool = False
+    """Whether the reference evaluator judges a graph that the usual runtime refuses, or on which it fails."""
 
     def make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> Made:
         """Runs one strategy. Its graph may differ from the module; the result's `verification` says so."""
@@ -220,7 +222,7 @@ class Maker:
         asked_for = self.settings.verify
         if asked_for is None:
             return nothing_verified("PyTorch, eager", "the exported model", "--no-verify was given")
-        subject = ModuleAndGraph.of(built, candidate, asked_for, self.settings.carried)
+        subject = ModuleAndGraph.of(built, candidate, asked_for, self.settings.carried, by_standard=self.by_standard)
         found = climbed(subject, subject.compared())
         if subject.choice.clause:
             found = replace(found, untried=(*found.untried, subject.choice.clause))

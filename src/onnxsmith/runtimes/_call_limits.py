@@ -9,6 +9,10 @@ from __future__ import annotations
 import math
 import os
 import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 
@@ -50,6 +54,42 @@ _REFUSALS = re.compile(
     r"|vector::_M_default_append|vector::reserve|array is too big|out of memory|memory allocation of \d+ bytes failed"
     r"|RESOURCE_EXHAUSTED|Tensor shape is too large|Array buffer allocation failed|Arena alloc failed"
 )
+
+
+_end: ContextVar[tuple[float, float] | None] = ContextVar("end", default=None)
+"""Holds the time at which the calls of a block have to end, and the seconds of the block."""
+
+
+@contextmanager
+def within(budget: float) -> Iterator[None]:
+    """Limits the seconds of all calls in the block together. A call after the end raises `runtime/timeout`. An outer
+    block may end earlier."""
+    outer = _end.get()
+    end = time.monotonic() + budget
+    token = _end.set((end, budget) if outer is None or end < outer[0] else outer)
+    try:
+        yield
+    finally:
+        _end.reset(token)
+
+
+def left(limit: float) -> float:
+    """Returns the seconds of one call: `limit` (0 for no limit), or what `within` leaves if that is less.
+
+    Raises:
+        OnnxsmithError: `runtime/timeout` if nothing is left.
+    """
+    end = _end.get()
+    if end is None:
+        return limit
+    rest = end[0] - time.monotonic()
+    if rest <= 0:
+        raise problem(
+            "runtime/timeout",
+            f"the {end[1]:g} seconds for all runs of this check have passed",
+            fix="give a smaller input, or name a faster runtime",
+        )
+    return min(limit, rest) if limit else rest
 
 
 def memory(asked: int | None, *, model: int, feeds: int = 0) -> int:

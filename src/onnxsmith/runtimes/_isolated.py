@@ -293,7 +293,8 @@ class Turn(Session):
 
     def _seconds(self, fed: int = 0) -> float:
         slowness = self.isolated.slowness
-        return _call_limits.seconds(self.time_limit, model=self.weight, feeds=fed, slowness=slowness)
+        limit = _call_limits.seconds(self.time_limit, model=self.weight, feeds=fed, slowness=slowness)
+        return _call_limits.left(limit)
 
     def at(self, level: str) -> Session:
         if level == self.options.optimization or level not in self.isolated.levels:

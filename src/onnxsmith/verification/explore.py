@@ -28,6 +28,7 @@ from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.inputs.size_proposals import batches, of_feed
 from onnxsmith.verification.resized_runs import Resizer
 from onnxsmith.verification.rounding import Rounding
+from onnxsmith.verification.runtime_choice import FAILS, LACKS, FailsError, LacksError
 from onnxsmith.verification.value_comparison import difference
 
 __all__ = ["Explorer", "Plan", "Run", "answer", "tried"]
@@ -231,7 +232,13 @@ class Explorer:
 
     def _strictly(self, feed: Feed) -> Run:
         sizes = feed.sizes or of_feed(self._plan.generator.signature, feed.values)
-        return Run(replace(feed, sizes=sizes), self._session.run(feed.values), generated=False)
+        try:
+            return Run(replace(feed, sizes=sizes), self._session.run(feed.values), generated=False)
+        except OnnxsmithError as error:
+            if error.problem.id not in FAILS | LACKS:
+                raise
+            lacks = error.problem.id in LACKS
+            raise (LacksError(error.problem) if lacks else FailsError(error.problem, error.problem)) from error
 
     def _other_values(self, base: Run) -> Iterator[Run]:
         """Yields runs with other values at the base's sizes, if these give numbers. Large values saturate

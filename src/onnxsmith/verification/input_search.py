@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.shapes.dims import symbols as symbols_of
 from onnxsmith.graph.structure.dim_ranges import Range, Size, read
@@ -28,7 +28,7 @@ from onnxsmith.verification.inputs.draw_description import SPREADS, Manner
 from onnxsmith.verification.inputs.generate import Feed, Generator, refuse_negative
 from onnxsmith.verification.inputs.size_limits import SizeLimits
 from onnxsmith.verification.metrics.base import widen
-from onnxsmith.verification.runtime_choice import LACKS, LacksError
+from onnxsmith.verification.runtime_choice import FAILS, LACKS, FailsError, LacksError
 from onnxsmith.verification.value_comparison import is_float
 
 _FATAL = {"runtime/died", "runtime/timeout"}
@@ -400,7 +400,7 @@ class Search:
             return OnnxsmithError(last)
         arrays = ", ".join(f"{port.name}=…" for port in ports[:4]) + (", …" if len(ports) > 4 else "")
         wanted = ", ".join(f"{port.name} {port.dtype}" for port in ports[:4])
-        return problem(
+        found = Problem(
             "verify/no-valid-input",
             f"the reference took none of {self._tries.refused} generated inputs",
             where=", ".join(f"{port.name}: {port}" for port in ports[:4]),
@@ -408,6 +408,7 @@ class Search:
             fix=f"give one that works ({wanted}): write it with numpy.savez('inputs.npz', **dict({arrays})) and add "
             "--input inputs.npz",
         )
+        return FailsError(found, last) if last is not None and last.id in FAILS else OnnxsmithError(found)
 
 
 _MOST_BASE = 4096

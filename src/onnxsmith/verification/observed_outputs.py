@@ -38,10 +38,13 @@ def declared_as_run(
     return (*said, *([clause] if clause else []))
 
 
-def observed(source: Path | ir.Model, settings: Verify, given: Sequence[Feed] = ()) -> tuple[Misdeclared, ...]:
+def observed(
+    source: Path | ir.Model, settings: Verify, given: Sequence[Feed] = (), *, by_standard: bool = False
+) -> tuple[Misdeclared, ...]:
     """Runs a model on generated inputs, and again with another size for each symbolic dimension, and on the `given`
     inputs. Returns the outputs whose declarations the runs contradict. The second run counts only if the model takes
-    these sizes. With given inputs, so does the first.
+    these sizes. With given inputs, so does the first. With `by_standard`, the reference evaluator judges what the usual
+    runtime refuses.
 
     Raises:
         OnnxsmithError: the errors of `run`.
@@ -68,4 +71,4 @@ def observed(source: Path | ir.Model, settings: Verify, given: Sequence[Feed] = 
                     found.add(values, session.run(values))
         return found
 
-    return runtime_choice.judged(settings.runtime, [source], on)[0].wrong()
+    return runtime_choice.judged(settings.runtime, [source], on, by_standard=by_standard)[0].wrong()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -13,8 +16,10 @@ import onnx_ir as ir
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import signature
+from onnxsmith.runtimes import _call_limits
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Runtime
 
@@ -28,6 +33,12 @@ LACKS = frozenset(
     }
 )
 """Names the problems that report a gap of the runtime, not a fault of the model."""
+FAILS = frozenset({"runtime/failed", "runtime/died"})
+"""Names the problems of a runtime that refuses a model, or fails on an input, although the standard may allow both."""
+STANDARD = "reference"
+"""Names the runtime that follows the standard. It judges a model that the usual runtime refuses or fails on."""
+_STANDARD_SECONDS = 180.0
+"""Limits the seconds of all runs of the reference evaluator that judges in another runtime's place. A choice."""
 _LADDER = ("onnxruntime", "openvino", "reference")
 """Lists runtimes in the order of trial: the fastest first, and last the Python evaluator, which follows the
 specification."""
@@ -47,6 +58,14 @@ class LacksError(OnnxsmithError):
     """Says that the runtime prepared the reference model, but lacks a capability that every input needs."""
 
 
+class FailsError(OnnxsmithError):
+    """Says that the runtime prepared the reference model, but failed on every input. `refusal` is the last failure."""
+
+    def __init__(self, found: Problem, refusal: Problem) -> None:
+        super().__init__(found)
+        self.refusal = refusal
+
+
 @dataclass(frozen=True)
 class RuntimeChoice:
     """Names the runtime that is used, and the refusals of the runtimes that were tried before."""
@@ -57,7 +76,28 @@ class RuntimeChoice:
     @property
     def clause(self) -> str:
         """Returns the headline's clause if this is not the usual runtime; else ""."""
-        return f"run on {self.runtime}: {self.refusals[0].what}" if self.refusals else ""
+        if not self.refusals:
+            return ""
+        said = [one.what if one.id in LACKS else f"{one.what}: {_reason(one)}" for one in self.refusals]
+        return f"run on {self.runtime}: {said[0] if self.refusals[-1].id in LACKS else '; '.join(said)}"
+
+    @property
+    def is_by_standard(self) -> bool:
+        """Whether the reference evaluator judged, because another runtime refused or failed on what the standard
+        allows."""
+        return any(one.id in FAILS for one in self.refusals)
+
+
+_PLACE = re.compile(r"^.*?(?:Status Message:|Exception during initialization:|failed:)\s*", re.DOTALL)
+_SOURCE = re.compile(r"^\S+\.(?:cc|h):\d+ ")
+_LONGEST_REASON = 160
+"""Limits the characters of a runtime's message in a headline. A choice: two lines of a terminal."""
+
+
+def _reason(found: Problem) -> str:
+    """Returns why a runtime failed, without the parts of its message that name its source files."""
+    said = _SOURCE.sub("", _PLACE.sub("", found.why)) or found.why
+    return textwrap.shorten(said, _LONGEST_REASON, placeholder=" …") if said else found.id
 
 
 def in_order() -> tuple[str, ...]:
@@ -134,11 +174,19 @@ def _is_long(tensor: ir.TensorProtocol | None) -> bool:
 
 
 def judged(
-    runtime: str | None, sources: Sequence[Path | ir.Model], run: Callable[[str], T], *, deciding: int | None = None
+    runtime: str | None,
+    sources: Sequence[Path | ir.Model],
+    run: Callable[[str], T],
+    *,
+    deciding: int | None = None,
+    by_standard: bool = True,
 ) -> tuple[T, RuntimeChoice]:
     """Returns the result of `run` on the usual runtime, or on the next runtime that accepts the models. Also returns
     which runtime this was. With `deciding`, only the first `deciding` of `sources` count. If only the later sources
     need a capability, this is no reason to try the next runtime.
+
+    With `by_standard`, the reference evaluator judges models that the runtime refuses or fails on, although the standard
+    allows them. All its runs together may take three minutes.
 
     Raises:
         OnnxsmithError: the errors of `run`. If the user named a runtime that lacks a capability, the fix names another
@@ -151,6 +199,12 @@ def judged(
         try:
             return run(choice.runtime), choice
         except OnnxsmithError as error:
+            failed = failure(error)
+            if failed is not None and runtime is None and by_standard and choice.runtime != STANDARD:
+                # A failure during a run says nothing about the later sources; one to load says it if the first loads.
+                if deciding is not None and not isinstance(error, FailsError) and not refusal_of(choice.runtime, asked):
+                    raise
+                return _by_standard(error, RuntimeChoice(STANDARD, (*refusals.values(), failed)), asked, run)
             if error.problem.id not in LACKS:
                 raise
             if deciding is not None and not isinstance(error, LacksError) and not refusal_of(choice.runtime, asked):
@@ -161,6 +215,60 @@ def judged(
             found = offered(first, asked, runtime)
             raise (OfferedError if found.fix != first.fix else OnnxsmithError)(found)
         choice = able(asked, refusals)
+
+
+def failure(error: OnnxsmithError) -> Problem | None:
+    """Returns the runtime's failure that an error is about; None for another error."""
+    found = error.refusal if isinstance(error, FailsError) else error.problem
+    return found if found.id in FAILS else None
+
+
+def _by_standard(
+    error: OnnxsmithError, choice: RuntimeChoice, sources: Sequence[Path | ir.Model], run: Callable[[str], T]
+) -> tuple[T, RuntimeChoice]:
+    """Returns the result of `run` on the reference evaluator, if the standard allows the models.
+
+    Raises:
+        OnnxsmithError: `error`, if the standard does not allow the models, or if the evaluator refuses them too.
+    """
+    if not all(map(follows_standard, sources)):
+        raise error
+    try:
+        with standard_limit():
+            return run(choice.runtime), choice
+    except OnnxsmithError as other:
+        if not is_not_judged(other):
+            raise
+        raise with_other(error, other.problem) from other
+
+
+_NOT_JUDGED = LACKS | {"runtime/timeout", "runtime/memory", "verify/no-valid-input"}
+"""Names the problems with which the reference evaluator says nothing about a model."""
+
+
+def standard_limit() -> AbstractContextManager[None]:
+    """Limits the time of all runs of the reference evaluator that judges in another runtime's place."""
+    return _call_limits.within(_STANDARD_SECONDS)
+
+
+def is_not_judged(error: OnnxsmithError) -> bool:
+    """Whether an error of the reference evaluator says nothing about the model."""
+    return failure(error) is not None or error.problem.id in _NOT_JUDGED
+
+
+def with_other(error: OnnxsmithError, other: Problem) -> OnnxsmithError:
+    """Returns the error with a clause that the reference evaluator could not judge."""
+    said = f"the reference evaluator did not judge either: {other.what} {other.why}".strip()[:200]
+    found = replace(error.problem, why="; ".join(filter(None, (error.problem.why, said))))
+    return FailsError(found, error.refusal) if isinstance(error, FailsError) else OnnxsmithError(found)
+
+
+def follows_standard(source: Path | ir.Model) -> bool:
+    """Whether onnx's checker and its strict shape inference accept the model."""
+    try:
+        return not check(load(source))
+    except OnnxsmithError:
+        return False
 
 
 def named(source: Source, runtime: str | None) -> tuple[Source, str | None]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.garbage_collection import no_collection
-from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts.layers import Layers, LayersByInput
 from onnxsmith.base.report.parts.verification import Steps, Verification
@@ -29,6 +29,7 @@ from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.runtimes.base import Program
+from onnxsmith.verification import runtime_choice
 from onnxsmith.verification.explore import Explorer
 from onnxsmith.verification.inputs.input_files import write_npz
 from onnxsmith.verification.inputs.user_inputs import Inputs
@@ -112,8 +113,20 @@ def compare(
         try:
             return Result(_report(read, clock, per_layer, worst_input))
         except _LackingError as error:
-            read = elsewhere(read, error.problem, stack)
-        return Result(_report(read, clock, per_layer, worst_input, last=True))
+            other, failed = elsewhere(read, error.problem, stack), error.failed
+        if failed is None:
+            return Result(_report(other, clock, per_layer, worst_input, last=True))
+        try:
+            with runtime_choice.standard_limit():
+                found = _report(other, clock, per_layer, worst_input, last=True)
+        except OnnxsmithError as second:
+            if not runtime_choice.is_not_judged(second):
+                raise
+            return Result(_failed(read, runtime_choice.with_other(failed, second.problem), last=False))
+        if found.verdict is Verdict.FAILED:
+            said = found.problems[0]
+            return Result(_failed(read, runtime_choice.with_other(failed, said), last=False))
+        return Result(found)
 
 
 def _named(a: SideSource, b: SideSource) -> str:
@@ -127,7 +140,12 @@ _FAILS = ("runtime/failed", "runtime/died")
 
 
 class _LackingError(OnnxsmithError):
-    """A default runtime lacks a capability for one of the two graphs."""
+    """A default runtime lacks a capability for one of the two graphs. If it fails on what the standard allows, `failed`
+    is the error of the comparison."""
+
+    def __init__(self, found: Problem, failed: OnnxsmithError | None = None) -> None:
+        super().__init__(found)
+        self.failed = failed
 
 
 def _report(
@@ -166,6 +184,9 @@ def _report(
             finally:
                 plain.a.close()
                 plain.b.close()
+        failure = runtime_choice.failure(error)
+        if failure is not None and not last and _is_standard(a, b):
+            raise _LackingError(failure, error) from error
         return _failed(asked, error, last=last)
     if worst_input is not None and worst:
         write_npz(Path(worst_input), worst[0].values)
@@ -178,6 +199,14 @@ def _report(
     ended = verdict(part) if staged.verdict is None else staged.verdict
     found = (*problems(part), *staged.problems)
     return Report("compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=_headline(a, b, part, parts))
+
+
+def _is_standard(a: SideSource, b: SideSource) -> bool:
+    """Whether the user named no runtime for a graph, and the standard allows all graphs."""
+    graphs = [side for side in (a, b) if side.model is not None]
+    return not any(side.named for side in graphs) and all(
+        runtime_choice.follows_standard(side.model) for side in graphs if side.model is not None
+    )
 
 
 def _failed(read: Compared, error: OnnxsmithError, *, last: bool) -> Report:

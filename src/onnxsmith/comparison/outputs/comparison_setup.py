@@ -122,12 +122,16 @@ class Compared:
 
 def elsewhere(read: Compared, refusal: Problem, stack: ExitStack) -> Compared:
     """Returns the comparison on the next runtime that accepts both graphs, with a clause on that. It ends with `stack`.
+    If the runtime failed on what the standard allows, this is the reference evaluator.
 
     Raises:
         OnnxsmithError: `refusal`, if no runtime accepts them.
     """
     sources = [one.source for one in (read.a, read.b) if not isinstance(one.source, Program)]
-    choice = runtime_choice.able(sources, {runtimes.default(): refusal})
+    if refusal.id in runtime_choice.FAILS:
+        choice = runtime_choice.RuntimeChoice(runtime_choice.STANDARD, (refusal,))
+    else:
+        choice = runtime_choice.able(sources, {runtimes.default(): refusal})
     a, b = (on_runtime(one, choice.runtime) for one in (read.a, read.b))
     for one in (a, b):
         stack.callback(one.close)

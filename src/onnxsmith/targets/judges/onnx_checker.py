@@ -1,0 +1,13 @@
+"""Asks onnx's checker."""
+
+from __future__ import annotations
+
+from onnxsmith.graph.files.specification_check import refused_by_checker
+from onnxsmith.targets.judges._specification import Specification
+
+
+class OnnxChecker(Specification):
+    """Asks `onnx.checker`, which reads the model and compares it with the operators of the standard."""
+
+    title = "ONNX checker"
+    says = staticmethod(refused_by_checker)
