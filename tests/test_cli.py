@@ -406,9 +406,51 @@ def test_what_is_over_in_two_seconds_draws_no_bar(tmp_path: Path) -> None:
     )
 
 
-def test_no_bar_without_a_terminal(tmp_path: Path) -> None:
-    code = SLOW.format(module="cli.application", name="_progress", arguments="enabled=True").replace("0.5", "2.5")
-    assert called(cwd=tmp_path, code=code) == (0, "done\n", "")
+STAGES = """
+import time
+from onnxsmith.base.clock import advance, stage
+from onnxsmith.cli.application import _progress
+with _progress(enabled={enabled}):
+    for name in ("load", "verify", "load", "save"):
+        with stage(name):
+            advance(name, 1, 4)
+            time.sleep({seconds} if name == "verify" else 0)
+print("done")
+"""
+
+
+def test_a_line_for_each_stage_without_a_terminal(tmp_path: Path) -> None:
+    status, out, err = called(cwd=tmp_path, code=STAGES.format(enabled=True, seconds=2.5))
+    assert (status, out) == (0, "done\n")
+    lines = err.splitlines()
+    assert [line.rpartition(" ")[2] for line in lines] == ["verify", "load", "save"]
+    assert all(re.fullmatch(r"onnxsmith: \d+ s: \w+", line) for line in lines), "no codes of a terminal"
+
+
+@pytest.mark.parametrize(
+    ("enabled", "seconds", "env"),
+    [(False, 2.5, {}), (True, 0.1, {}), (True, 2.5, {"ONNXSMITH_PROGRESS": "none"})],
+    ids=["quiet", "short", "left out"],
+)
+def test_no_line(tmp_path: Path, enabled: bool, seconds: float, env: dict[str, str]) -> None:
+    code = STAGES.format(enabled=enabled, seconds=seconds)
+    assert called(cwd=tmp_path, code=code, env=env) == (0, "done\n", "")
+
+
+def test_the_table_of_times_counts_all_that_the_user_waited_for(tmp_path: Path) -> None:
+    """The start of Python and imports, and what lies outside the stages."""
+    (tmp_path / "m.onnxtxt").write_text(
+        '<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (float[n] y) { y = Neg(x) }'
+    )
+    begin = time.monotonic()
+    status, out, _ = called("run", "m.onnxtxt", "--random", "--json", cwd=tmp_path)
+    around = time.monotonic() - begin
+    assert status == 0
+    seconds = next(part["seconds"] for part in json.loads(out)["parts"] if part["kind"] == "timing")
+    assert list(seconds)[0] == "start-up"
+    assert list(seconds)[-1] == "other"
+    assert seconds["start-up"] > 0
+    assert 0.5 * around < sum(seconds.values()) <= around + 0.05  # the rest is the end of Python
 
 
 def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:

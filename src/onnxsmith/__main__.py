@@ -14,11 +14,12 @@ def main() -> None:
     """The entry point of the `onnxsmith` command."""
     interrupts.begin()
     try:
+        from onnxsmith.base.clock import process_began
         from onnxsmith.cli.application import main as command_line
     except Exception as error:  # noqa: BLE001 — a limit on open files stops an import, too
         sys.stderr.write(f"onnxsmith could not be started: {type(error).__name__}: {error}\n")
         sys.exit(2)
-    command_line()
+    command_line(process_began())
 
 
 if __name__ == "__main__":

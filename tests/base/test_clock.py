@@ -74,3 +74,33 @@ def test_the_listener_is_told_of_stages_and_progress() -> None:
         advance("load", 1, 3)
     advance("load", 2, 3)
     assert told == [("load", 0, 0), ("load", 1, 3)]
+
+
+def test_what_lies_outside_the_stages_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(clock.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(clock.time, "perf_counter", lambda: now[0])
+    clock.command_begins()
+    now[0] = 103.0  # imports
+    with Clock() as running:
+        now[0] = 104.0
+        with stage("load"):
+            now[0] = 106.0
+        passed = running.passed()
+    assert passed == {"load": 2.0, "other": 1.0}
+    now[0] = 110.0
+    assert clock.waited(passed, 100.0) == {"start-up": 3.0, "load": 2.0, "other": 5.0}
+
+
+def test_a_second_clock_is_no_start() -> None:
+    clock.command_begins()
+    with Clock():
+        pass
+    first = clock.waited({}, 0.0)["start-up"]
+    with Clock():
+        pass
+    assert clock.waited({}, 0.0)["start-up"] == first
+
+
+def test_the_start_of_the_process_is_before_this_module() -> None:
+    assert clock.process_began() <= clock._IMPORTED + 0.02  # the kernel counts in hundredths

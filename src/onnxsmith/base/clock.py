@@ -6,8 +6,9 @@ adds up the seconds for the report. A listener, set by the command line, shows p
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
@@ -20,12 +21,30 @@ _clock: ContextVar[Clock | None] = ContextVar("clock", default=None)
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
+STARTUP = "start-up"
+"""Names the time before the first clock of a command: the start of Python, and imports."""
+OTHER = "other"
+"""Names the time outside all stages."""
+
+_IMPORTED = time.monotonic()
+_first: list[float] = []
+"""Holds the time at which the first clock since `command_begins` began."""
+
+
 class Clock:
     """Seconds by stage, in the order in which the stages began. A stage's seconds leave out the stages inside it."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._open: list[float] = []
+        self._begin = time.monotonic()
+        if not _first:
+            _first.append(self._begin)
+
+    def passed(self) -> dict[str, float]:
+        """Returns the seconds by stage, and the other seconds since this clock was made."""
+        other = time.monotonic() - self._begin - sum(self.seconds.values())
+        return {**self.seconds, OTHER: max(0.0, other)}
 
     def __enter__(self) -> Self:
         self._token = _clock.set(self)
@@ -49,6 +68,33 @@ class Clock:
             self.seconds[name] += elapsed - self._open.pop()
             if self._open:
                 self._open[-1] += elapsed
+
+
+def process_began() -> float:
+    """Returns when this process started, on the scale of `time.monotonic`. Where the system does not tell, this is
+    the import of this module."""
+    try:
+        with open("/proc/self/stat", encoding="utf-8") as file:
+            ticks = int(file.read().rpartition(")")[2].split()[19])  # field 22, `starttime`: see proc_pid_stat(5)
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, ValueError, IndexError):
+        return _IMPORTED
+    return time.monotonic() - max(0.0, age)
+
+
+def command_begins() -> None:
+    """Forgets the clocks of earlier commands in this process."""
+    _first.clear()
+
+
+def waited(seconds: Mapping[str, float], begin: float) -> dict[str, float]:
+    """Returns the seconds of a command by stage, so that they add up to the time since `begin`. The time before its
+    first clock is the start-up."""
+    now = time.monotonic()
+    startup = max(0.0, (_first[0] if _first else now) - begin)
+    stages = {name: value for name, value in seconds.items() if name not in (STARTUP, OTHER)}
+    other = max(0.0, now - begin - startup - sum(stages.values()))
+    return {STARTUP: startup, **stages, OTHER: other}
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from onnxsmith._version import __version__
-from onnxsmith.base import interrupts, limits, rooms
+from onnxsmith.base import clock, interrupts, limits, rooms
 from onnxsmith.base.options import called, spelled
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Report
@@ -46,8 +46,14 @@ _VIEW = (
 """An option of every command about a model file."""
 
 
-def main() -> None:
-    """Runs the `onnxsmith` command."""
+_process: list[float] = []
+"""Holds the start of the process if it was started for one command."""
+
+
+def main(begin: float | None = None) -> None:
+    """Runs the `onnxsmith` command. `begin` is the start of the process on the scale of `time.monotonic`, if the process
+    was started for this command."""
+    _process[:] = [begin] if begin is not None else []
     signal.signal(signal.SIGTERM, _terminated)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -161,10 +167,13 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
 
 
 def _execute(command: Command, *, json: bool, html: str, verbose: bool, quiet: bool, view: str = "") -> int:
+    begin = _process.pop() if _process else time.monotonic()
+    clock.command_begins()
     with interrupts.unwinding() as interrupted:
         report = _report(command, (html, view), interrupted, shown=not json and not quiet)
     if any(found.id == "save/needed" for found in report.problems):
         html = view = ""  # the page itself may be the file that would overwrite an input
+    report = _with_waiting(report, begin)
     try:
         return _render(_with_pages(report, command, html, view), json=json, verbose=verbose, quiet=quiet)
     except BrokenPipeError:  # the reader closed the pipe early (`| head`); the command itself is done
@@ -212,6 +221,16 @@ def _given(command: type[Command], words: list[str]) -> dict[str, Any]:
     }
     known = {text for one in parser.params for text in (*one.opts, *one.secondary_opts)}
     return values if all(word.partition("=")[0] in known for word in words if word.startswith("--")) else {}
+
+
+def _with_waiting(report: Report, begin: float) -> Report:
+    """Returns the report with the time since `begin` in its table of times."""
+    if not any(part.kind() == "timing" for part in report.parts):
+        return report
+    from onnxsmith.base.report.parts.written_files import Timing
+
+    parts = (Timing(clock.waited(one.seconds, begin)) if isinstance(one, Timing) else one for one in report.parts)
+    return dataclasses.replace(report, parts=tuple(parts))
 
 
 def _refuse_loss(command: Command, pages: Sequence[str]) -> None:
@@ -275,9 +294,15 @@ def _unexpected(error: Exception) -> Problem:
 
 @contextmanager
 def _progress(*, enabled: bool) -> Iterator[None]:
-    """Shows a progress bar on standard error after two seconds, unless standard error is not a terminal."""
-    if not enabled or not sys.stderr.isatty():
+    """Shows progress on standard error after two seconds: a bar in a terminal, else a line for each stage."""
+    from onnxsmith.cli.render import stage_lines
+
+    if not enabled or os.environ.get(stage_lines.VARIABLE) == "none":
         yield
+        return
+    if not sys.stderr.isatty():
+        with stage_lines.written(sys.stderr):
+            yield
         return
     from onnxsmith.cli.render.progress import shown
 

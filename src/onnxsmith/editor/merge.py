@@ -139,7 +139,7 @@ def merge(
             Edits(_steps(joints), notes=tuple(notes)),
             part,
             files,
-            Timing(dict(clock.seconds)),
+            Timing(clock.passed()),
         ),
         problems=problems(part, asked=settings is not None),
     )

@@ -132,7 +132,7 @@ def split(
         command="split",
         verdict=verdict(part, asked=settings is not None),
         headline=f"{name}: {several(len(pieces), 'piece')}, {ending(part)}",
-        parts=(Edits(_said(index), notes=tuple(notes)), part, done, Timing(dict(clock.seconds))),
+        parts=(Edits(_said(index), notes=tuple(notes)), part, done, Timing(clock.passed())),
         problems=problems(part, asked=settings is not None),
     )
     return Result(report, None, target if done.files else None)

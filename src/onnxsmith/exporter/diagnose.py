@@ -74,7 +74,7 @@ def diagnose(
             command="diagnose",
             verdict=Verdict.DIFFERENT if serious else Verdict.DONE,
             headline=f"{target}: {_conclusion(len(serious), case.gaps)}{notes}{gaps}",
-            parts=(part, Timing(dict(clock.seconds))),
+            parts=(part, Timing(clock.passed())),
             problems=tuple(one.problem for one in findings),
         )
     )

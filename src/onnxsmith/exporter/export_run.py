@@ -86,7 +86,7 @@ class Job:
                 raise located(error, self.torch_model, built, sum(clock.seconds.values())) from error
         part = self._captured(made, built, failures)
         state = self._state(made)
-        parts = (part, state, made.simplification, made.verification, made.written, Timing(dict(clock.seconds)))
+        parts = (part, state, made.simplification, made.verification, made.written, Timing(clock.passed()))
         return self._result(tuple(p for p in parts if p is not None), made)
 
     def _built(self, axes: programs.Axes, limits: programs.Limits | None = None) -> programs.Built:

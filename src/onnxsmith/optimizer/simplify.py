@@ -169,7 +169,7 @@ def simplify(
         verdict=verdict(verification, asked=settings is not None),
         headline=f"{where}: {change}, {ending(verification)}{read.sorted}{_lost_note(read.lost)}"
         f"{_question(found.model)}{contrib_domain.told(found.model, part)}",
-        parts=(part, *extra, verification, found.written, Timing(dict(clock.seconds))),
+        parts=(part, *extra, verification, found.written, Timing(clock.passed())),
         problems=(
             *read.doubts,
             *(opsets.with_rewritten(one, rewritten) for one in problems(verification, asked=settings is not None)),

@@ -131,7 +131,7 @@ def bisect(
             file = None if model is None else in_file(load(model), NARROW[to])
             part = replace(part, bytes_before=nbytes[0], bytes_after=nbytes[1], file=file)
     checks = tuple(with_clauses(one, inside, *wrong) for one in search.verified)
-    report = _report(where, part, checks, (shown, Timing(dict(clock.seconds))), doubts)
+    report = _report(where, part, checks, (shown, Timing(clock.passed())), doubts)
     return Result(report, mixed if agrees else None, target if agrees else None)
 
 

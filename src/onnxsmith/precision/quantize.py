@@ -132,7 +132,7 @@ def quantize(
         best = one.declared(one.best({name: method for name, method in methods.items() if name not in unused}))
         shown, kept = one.written(best, output, list_path)
     part = quantisation_report.part(best, one.given, one.before, one.nbytes, tuple(one.notes))
-    return quantisation_report.report(where, best, part, (shown, Timing(dict(clock.seconds))), doubts, kept)
+    return quantisation_report.report(where, best, part, (shown, Timing(clock.passed())), doubts, kept)
 
 
 def _methods(to: str) -> dict[str, Method]:

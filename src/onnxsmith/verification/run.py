@@ -93,7 +93,7 @@ def run(
         named = runtime or (None if provider == "cpu" else runtimes.default())
         (part, outputs, notes), choice = runtime_choice.judged(named, [prepared], on)
     notes += (choice.clause,) if choice.clause else ()
-    report = Report("run", Verdict.DONE, (part, Timing(dict(clock.seconds))), notes=notes)
+    report = Report("run", Verdict.DONE, (part, Timing(clock.passed())), notes=notes)
     return Result(report, outputs=outputs)
 
 

@@ -198,7 +198,7 @@ def _report(
     parts = (part, *taken, *staged.parts)
     ended = verdict(part) if staged.verdict is None else staged.verdict
     found = (*problems(part), *staged.problems)
-    return Report("compare", ended, (*parts, Timing(dict(clock.seconds))), found, headline=_headline(a, b, part, parts))
+    return Report("compare", ended, (*parts, Timing(clock.passed())), found, headline=_headline(a, b, part, parts))
 
 
 def _is_standard(a: SideSource, b: SideSource) -> bool:

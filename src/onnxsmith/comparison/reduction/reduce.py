@@ -86,7 +86,7 @@ def reduce(
     part = _part(process, label, files, check=text_of(check), anonymised=anonymise, kept=kept)
     shown = written(files) if files else Written({}, why_not="no folder was named")
     headline = f"{process.steps[0].nodes:,} → {several(case.nodes, 'node')}, failing as before"
-    parts = (part, shown, Timing(dict(clock.seconds)))
+    parts = (part, shown, Timing(clock.passed()))
     report = Report("reduce", Verdict.DONE, parts, notes=tuple(notes), headline=headline)
     return Result(report, model=case.model, path=target, outputs={})
 

@@ -58,7 +58,7 @@ def report(done: Bench, more: tuple[Part, ...], clock: Clock, compared: tuple[Ve
     ratios = _ratios(done)
     if ratios is not None:
         parts.append(ratios)
-    parts += [*more, measurement(done), Timing(dict(clock.seconds))]
+    parts += [*more, measurement(done), Timing(clock.passed())]
     strays = [found for track in tracks if (found := _stray(track)) is not None]
     problems = (*dict.fromkeys(one.problem for one in done.failed), *strays, *compared[1])
     differ = ratios is not None and any(one.equal is False for one in ratios.ratios)

@@ -330,7 +330,7 @@ def _report(
         command="bundle",
         verdict=Verdict.DIFFERENT if different else Verdict.DONE,
         headline=f"{shown} → {form.id()} bundle: {'; '.join(gaps)}" + ("; NOTHING WRITTEN" if different else ""),
-        parts=(part, done, Timing(dict(clock.seconds))),
+        parts=(part, done, Timing(clock.passed())),
         problems=tuple(
             Problem(
                 "bundle/different",

@@ -82,7 +82,7 @@ def finished(
     counted = several(walk.count_nodes(model), "node")
     ran = f"runs on {part.runtime}" if verify else "not run"
     headline = f"{output}: {counted}, {ran}" if output is not None else f"{counted}, {ran}"
-    report = Report("build", Verdict.DONE, (*parts, Timing(dict(clock.seconds))), notes=tuple(told), headline=headline)
+    report = Report("build", Verdict.DONE, (*parts, Timing(clock.passed())), notes=tuple(told), headline=headline)
     return Result(report, model, files[0] if files else None)
 
 

@@ -134,7 +134,7 @@ def prune(
         done = one.at(top) if budget is None else one.within_budget(top)
         shown, model = one.written(done, output, list_path)
     parts: tuple[Part, ...] = (one.part(done, budget), *([done.proof] if done.proof is not None else []), shown)
-    return _report(where, done, (*parts, Timing(dict(clock.seconds))), doubts, model)
+    return _report(where, done, (*parts, Timing(clock.passed())), doubts, model)
 
 
 def _measure(name: str) -> Measure:

@@ -156,7 +156,7 @@ def _report(
         refused=dict(run.refused),
         moved={output: found.reason for output, found in run.moved.items()},
     )
-    parts = (part, *([written([target])] if target is not None else []), Timing(dict(clock.seconds)))
+    parts = (part, *([written([target])] if target is not None else []), Timing(clock.passed()))
     notes = tuple([run.trouble] if run.trouble else [])
     notes += tuple(f"{one} is larger than the memory budget, and was held all the same" for one in run.alone)
     return Report("dump", Verdict.DONE, parts, notes=notes)

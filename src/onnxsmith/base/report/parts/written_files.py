@@ -83,7 +83,9 @@ def _counted(pairs: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True)
 class Timing(Part):
-    """Seconds of wall time by stage, in the order in which the stages began."""
+    """Seconds of wall time by stage, in the order in which the stages began: all that the user waited for. A command
+    counts from the start of its process (`start-up`), a call from Python from the call. `other` is outside all
+    stages."""
 
     title = "Time"
 
