@@ -85,7 +85,8 @@ SIGNATURES = {
     "check": (
         "(model: 'Source', targets: 'Sequence[str]' = ('all',), output: 'str | Path | None' = None, *, "
         "fix: 'bool' = False, inputs: 'Inputs' = (), verify: 'Verify' = Verify(runtime=None, seed=0, "
-        "tolerance=None, sizes=(), free=()), save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
+        "tolerance=None, sizes=(), free=()), save: 'Save' = Save(external_data=None, write_unsure=False), "
+        "time_limit: 'float' = 60.0) -> 'Result'"
     ),
     "compare": (
         "(reference: 'Any', candidate: 'Any', *, inputs: 'Inputs' = (), sizes: 'Sizes | None' = None, "

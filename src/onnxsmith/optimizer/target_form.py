@@ -55,7 +55,9 @@ class ForTarget:
         known = rooms.members("onnxsmith.runtimes", Runtime)
         profile = by_name(name)
         if profile is None and name not in known:
-            names = sorted({*rooms.members("onnxsmith.targets.judges", Target), *profile_reader.built_in()})
+            judges = rooms.members("onnxsmith.targets.judges", Target)
+            runs = {name for name, one in judges.items() if one.runs and one.runtime in (None, name)}
+            names = sorted({*runs, *profile_reader.built_in()})
             near = difflib.get_close_matches(name, names, 1) or names[:1]
             raise problem(
                 "target/unknown",

@@ -73,6 +73,18 @@ def within(budget: float) -> Iterator[None]:
         _end.reset(token)
 
 
+def is_over() -> bool:
+    """Whether the seconds of `within` have passed."""
+    end = _end.get()
+    return end is not None and time.monotonic() >= end[0]
+
+
+def remaining() -> float:
+    """Returns the seconds that `within` leaves, at least 0; infinity outside such a block."""
+    end = _end.get()
+    return math.inf if end is None else max(0.0, end[0] - time.monotonic())
+
+
 def left(limit: float) -> float:
     """Returns the seconds of one call: `limit` (0 for no limit), or what `within` leaves if that is less.
 

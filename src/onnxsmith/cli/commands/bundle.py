@@ -119,6 +119,11 @@ class Check(Command):
     input: tuple[str, ...] = option(
         "inputs to run and compare on: inputs.npz, x=photo.png; repeatable", default=(), metavar="SPEC"
     )
+    time_limit: float = option(
+        "seconds in which all targets are asked, 0 for no limit; what did not fit is named",
+        default=60,
+        metavar="SECONDS",
+    )
     verify: Verify = group(Verify)
     save: Save = group(Save)
 
@@ -140,4 +145,5 @@ class Check(Command):
             inputs=self.input,
             verify=self.verify,
             save=self.save,
+            time_limit=self.time_limit,
         ).report

@@ -3,15 +3,18 @@ rewrites that help."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.target_checks import Stage, TargetCheck, TargetChecks, summary
+from onnxsmith.base.report.parts.target_checks import Stage, TargetCheck, TargetChecks, refusals, summary
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
@@ -25,12 +28,17 @@ from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.structure.signature import signature
+from onnxsmith.runtimes import _call_limits
 from onnxsmith.targets.judges.base import Target
 from onnxsmith.targets.profiles.profile_format import Profile
 from onnxsmith.verification import free_values
 from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.user_inputs import Inputs
+
+
+SECONDS = 60.0
+"""Limits the seconds in which all targets are asked. A choice."""
 
 
 @identifies("model")
@@ -43,6 +51,7 @@ def check(
     inputs: Inputs = (),
     verify: Verify = Verify(),
     save: Save = Save(),
+    time_limit: float = SECONDS,
 ) -> Result:
     """Asks each target which stage it reaches with the model: parsed, built, ran, agreed with another runtime, or
     refused.
@@ -53,6 +62,9 @@ def check(
     input. If a model is refused, the report names its refused nodes, and rewrites are tried on copies. With `fix` a
     rewritten model that the targets take is compared with the original, and written to `output`; `Result.model` is the
     rewritten model.
+
+    Asking may take `time_limit` seconds, 0 for no limit; each target gets an equal share of what is left. What did not
+    fit is named as not tried. The comparison of a rewritten model is not limited.
 
     The verdict is `different` if a target refuses the model or gives other outputs, `cannot-tell` if it is unknown
     whether its outputs agree, `failed` if a named target could not be asked.
@@ -76,8 +88,10 @@ def check(
             verify.seed,
             verify.free,
         )
+        limits = partial(_limited, time_limit)
         try:
-            checks, problems = _all(names, subject, named=ALL not in targets, search=not fix)  # `fix` searches itself
+            with limits():
+                checks, problems = _all(names, subject, named=ALL not in targets, search=not fix)  # `fix` searches
             parts: list[Part] = [TargetChecks(tuple(checks))]
             said = f"{source or 'the model'}: {', '.join(map(summary, checks))}"
             made, path = found, None
@@ -94,8 +108,8 @@ def check(
                 if change.model is not None:
                     made, path = change.model, change.path
                     again = Subject(made, path, subject.given, subject.sizes, verify.seed, verify.free)
-                    checks, problems = _all(names, again,
-                                            named=ALL not in targets)  # fmt: skip
+                    with limits():
+                        checks, problems = _all(names, again, named=ALL not in targets)
                     parts.append(TargetChecks(tuple(checks)))
                     said += f": {', '.join(map(summary, checks))}"
         finally:
@@ -104,22 +118,54 @@ def check(
         command="check",
         verdict=_verdict(checks, problems),
         headline=said,
-        parts=(*parts, Timing(dict(clock.seconds))),
-        problems=tuple(problems),
+        parts=(*parts, Timing(clock.passed())),
+        problems=(*problems, *refusals(checks, str(source or "MODEL"))),
     )
     return Result(report, made, path)
+
+
+def _limited(seconds: float) -> AbstractContextManager[None]:
+    return _call_limits.within(seconds) if seconds else nullcontext()
+
+
+_FOR_INPUT = 0.25
+"""Sets the share of the time for the search for an input. A choice: the targets come after it."""
+_LEAST = 1.0
+"""Sets the seconds without which a target is not asked. A choice: its process needs as long to start."""
 
 
 def _all(
     names: Mapping[str, Target | Profile], subject: Subject, *, named: bool, search: bool = True
 ) -> tuple[list[TargetCheck], list[Problem]]:
     checks, problems = [], []
+    with stage("input"), _share(_FOR_INPUT):
+        _ = subject.feeds
+    with stage("shapes"):
+        _ = subject.shaped
+    waiting = sum(isinstance(one, Target) and one.missing() is None for one in names.values())
     for name, target in names.items():
-        with stage(name):
-            one, wrong = _one(name, target, subject, named=named, search=search)
+        asks = isinstance(target, Target) and target.missing() is None
+        if asks and _call_limits.remaining() < _LEAST:
+            one, wrong = _not_tried(name, target), []
+        else:
+            with stage(name), _share(1 / waiting if asks else 1.0):
+                one, wrong = _one(name, target, subject, named=named, search=search)
+        waiting -= asks
         checks.append(one)
         problems += wrong
     return checks, problems
+
+
+def _share(part: float) -> AbstractContextManager[None]:
+    """Limits the time of a block to a part of the remaining time, if time is limited."""
+    rest = _call_limits.remaining()
+    return _call_limits.within(rest * part) if math.isfinite(rest) else nullcontext()
+
+
+def _not_tried(name: str, target: Target | Profile) -> TargetCheck:
+    assert isinstance(target, Target)
+    why = "the time limit had passed: allow more with --time-limit, or ask this target alone with --target"
+    return TargetCheck(name, target.title, target.version(), judge=True, stage=Stage.NOT_TRIED, why=why)
 
 
 def _one(
@@ -135,6 +181,8 @@ def _one(
     try:
         return asked(name, target, subject, search=search), []
     except OnnxsmithError as error:
+        if _call_limits.is_over():
+            return _not_tried(name, target), []
         found = _in_words(error.problem)
         one = TargetCheck(name, target.title, target.version(), judge=True, stage=Stage.NOT_TRIED, why=found.what)
         return one, [found]

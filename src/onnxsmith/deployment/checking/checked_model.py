@@ -31,7 +31,7 @@ from onnxsmith.verification.input_search import Plan, Search, Tries
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.size_limits import SizeLimits
 from onnxsmith.verification.inputs.size_proposals import of_feed
-from onnxsmith.verification.runtime_choice import able
+from onnxsmith.verification.runtime_choice import able, in_order
 
 _GIVEN = ".given"
 """Is the ending that `cut` adds to the names of new inputs."""
@@ -71,15 +71,22 @@ class Subject:
         if self.given:
             return self.given[0].values
         generator = Generator.for_model(inferred(self.model)[0]).under(signature(self.model))
-        try:
-            with self._prepared(self.model) as session:
-                found = Search(Tries(session, Plan(generator, known=self.sizes, seed=self.seed))).base()
-                return None if found is None else found.feed.values
-        except OnnxsmithError:  # no runtime here takes the model, but a target may
-            limits = SizeLimits(generator.signature, self.sizes)
-            ones = {**dict.fromkeys(symbols(generator.signature), 1), **one_size(self.sizes)}
-            sizes = limits.fitted(ones) or ones
-            return generator.feed(sizes, seed=self.seed).values
+        is_prepared = False
+        for name in in_order():
+            try:
+                with runtimes.get(name).prepare(self.model) as session:
+                    is_prepared = True
+                    found = Search(Tries(session, Plan(generator, known=self.sizes, seed=self.seed))).base()
+                    if found is not None:
+                        return found.feed.values
+            except OnnxsmithError:  # another runtime may take the model
+                continue
+        if is_prepared:
+            return None
+        # No runtime here takes the model, but a target may.
+        limits = SizeLimits(generator.signature, self.sizes)
+        ones = {**dict.fromkeys(symbols(generator.signature), 1), **one_size(self.sizes)}
+        return generator.feed(limits.fitted(ones) or ones, seed=self.seed).values
 
     @property
     def dynamic(self) -> bool:

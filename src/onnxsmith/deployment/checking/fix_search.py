@@ -12,6 +12,7 @@ from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.fixes.base import Fix
 from onnxsmith.deployment.checking.refused_nodes import narrow, shape_of
+from onnxsmith.runtimes import _call_limits
 from onnxsmith.targets.judges.base import Judge, Refusal
 
 _DEPTH = 3
@@ -104,6 +105,8 @@ def taken(judge: Judge, model: ir.Model, subject: Subject) -> tuple[Refusal | No
             if form is not subject:
                 form.close()
     except OnnxsmithError as error:
+        if _call_limits.is_over():
+            raise
         return Refusal(error.problem.what), None
     return (answer.refusal, answer.symbols) if own is None else (own.refusal, own.symbols)
 
@@ -126,6 +129,8 @@ def _left(judge: Judge, subject: Subject, refusal: Refusal) -> set[str]:
             said = judge.ask(part, subject.part_feeds(part) if subject.dynamic else None)
             return said.refusal or (said.symbols if subject.dynamic else None)
         except OnnxsmithError:
+            if _call_limits.is_over():
+                raise
             return None
 
     known = judge.refused(subject.model)

@@ -24,6 +24,7 @@ from onnxsmith.deployment.checking.profile_prediction import STAGES, outlook
 from onnxsmith.deployment.checking.refused_nodes import MOST, Narrowed, narrow
 from onnxsmith.graph.files.specification_check import operands_clash
 from onnxsmith.graph.structure import walk
+from onnxsmith.runtimes import _call_limits
 from onnxsmith.runtimes.base import Runtime
 from onnxsmith.targets.judges.base import Answer, Judge, Refusal, Target
 from onnxsmith.targets.profiles.profile_reader import built_in, named
@@ -112,10 +113,10 @@ def _accepted(blank: TargetCheck, target: Target, subject: Subject, answer: Answ
     count = walk.count_nodes(subject.model)
     shapes = "dynamic" if subject.dynamic else "fixed"
     if answer.reached is not Stage.RAN and target.runs:
-        why = "no input was found that another runtime accepts: give one with --input"
+        why = "asked for loading only: no input was found that a runtime here takes: give one with --input"
         return replace(blank, stage=answer.reached, why=why, shapes=shapes, counts={answer.reached.value: count})
     if not target.runs or target.runtime is None:
-        note = f"only {answer.reached.value}: running needs its device"
+        note = f"only {answer.reached.value}: {target.reaches}"
         counts = {answer.reached.value: count}
         return replace(blank, stage=answer.reached, shapes=shapes, counts=counts, notes=(*answer.notes, note))
     found = agreement(subject, target.runtime)
@@ -144,10 +145,19 @@ def _refused(
             said = judge.ask(part, feeds)
             return said.refusal or (said.symbols if subject.dynamic else None)
         except OnnxsmithError as error:  # a part that exceeds the limits says nothing about its nodes
+            if _call_limits.is_over():
+                raise
             limits.append(error)
             return None
 
-    found = narrow(subject.shaped, ask, refusal, most=most)
+    try:
+        found = narrow(subject.shaped, ask, refusal, most=most)
+    except OnnxsmithError:
+        if not _call_limits.is_over():
+            raise
+        late = "not tried: which nodes are refused, and what helps; the time limit had passed"
+        shapes = "dynamic" if subject.dynamic else "fixed"
+        return replace(blank, stage=Stage.REFUSED, why=refusal.why, shapes=shapes, notes=(late,), complete=False)
     count = walk.count_nodes(subject.model)
     nodes = tuple(
         NodeCheck(one.label, one.op, Stage.REFUSED, one.why, one.place, _evidence(one.evidence, one.related))
@@ -158,7 +168,13 @@ def _refused(
         notes.append(f"{len(limits)} parts could not be asked about, the first: {limits[0].problem.what}")
     # a target may take another form of a model that nothing computes: that would be no help
     search = search and (subject.feeds is not None or not operands_clash(subject.model))
-    helps = fixed(judge, subject, {one.op for one in found.culprits} or {UNKNOWN}) if search else None
+    helps = None
+    try:
+        helps = fixed(judge, subject, {one.op for one in found.culprits} or {UNKNOWN}) if search else None
+    except OnnxsmithError:
+        if not _call_limits.is_over():
+            raise
+        notes.append("not tried: all rewrites that may help; the time limit had passed")
     return replace(
         blank,
         stage=Stage.REFUSED,
@@ -234,6 +250,9 @@ def agreement(subject: Subject, runtime: str) -> Agreement:
 def _agreement(subject: Subject, runtime: str) -> Agreement:
     found: Agreement | None = None
     for name in _others(runtime):
+        if _call_limits.is_over():
+            late = "not tried: a comparison of its numbers; the time limit had passed"
+            return found or Agreement(Stage.RAN, late)
         one = _compared(subject, runtime, name)
         if one is None:
             continue
@@ -242,6 +261,8 @@ def _agreement(subject: Subject, runtime: str) -> Agreement:
                 return one
             return Agreement(Stage.AGREED, "", (*one.notes, f"another runtime disagrees: {found.why}"))
         found = found or one
+    if found is None and _call_limits.is_over():
+        return Agreement(Stage.RAN, "not tried: a comparison of its numbers; the time limit had passed")
     return found or Agreement(Stage.RAN, "no other runtime here runs the model, so that its numbers were not compared")
 
 

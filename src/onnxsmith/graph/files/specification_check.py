@@ -93,6 +93,26 @@ def operands_clash(model: ir.Model) -> bool:
     return any(one.what == _CLASH for one in doubts)
 
 
+def refused_by_checker(model: ir.Model) -> str:
+    """Returns why onnx's checker refuses the model, without shape inference; "" if it accepts the model."""
+    return _refusal(model, full_check=False)
+
+
+def refused_by_inference(model: ir.Model) -> str:
+    """Returns why onnx's strict shape inference refuses the model; "" if it accepts the model. An invalid model is
+    refused too, because the inference does not read it."""
+    said = _refusal(model, full_check=True)
+    return f"{_plain(said)}{said}"
+
+
+def _refusal(model: ir.Model, *, full_check: bool) -> str:
+    try:
+        _checker(model, None)(full_check=full_check)
+    except Exception as error:  # noqa: BLE001 — the checker, shape inference, or onnx-ir while it writes the message
+        return _first_lines(str(error)) or type(error).__name__
+    return ""
+
+
 def _opset_too_old(model: ir.Model) -> tuple[str, str] | None:
     """Returns the reason and the fix if the model has operators of ONNX that are newer than the opset that it declares;
     None if it has none, or only in functions, which declare an opset of their own."""

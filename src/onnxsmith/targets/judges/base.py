@@ -74,6 +74,8 @@ class Target(ABC):
     title: ClassVar[str]
     runs: ClassVar[bool] = True
     """Whether the target also runs models here."""
+    reaches: ClassVar[str] = "running needs its device"
+    """Says why a target that runs no models here stops at an earlier stage."""
     runtime: ClassVar[str | None] = None
     """Names the member of `onnxsmith.runtimes` that runs models as this target does."""
 

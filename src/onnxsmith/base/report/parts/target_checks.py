@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone, facts
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 
 
 class Stage(StrEnum):
@@ -147,6 +148,24 @@ def summary(check: TargetCheck) -> str:
     if check.whole or not refused:
         return f"{check.target} refused the model"
     return f"{check.target} refused {several(refused, 'node')}" + ("" if check.complete else " or more")
+
+
+def refusals(checks: Sequence[TargetCheck], model: str) -> tuple[Problem, ...]:
+    """Returns a problem for each target that refuses the model, or of whose numbers nothing good can be said."""
+    found = []
+    for one in checks:
+        fix = f"onnxsmith check {model} --target {one.target} --fix -o fixed.onnx" if one.rewrite else ""
+        if one.stage is Stage.REFUSED or one.changed:
+            nodes = first_few([node.node for node in one.nodes], _FEW) if one.nodes else model
+            why = one.why if one.stage is Stage.REFUSED else one.as_it_is
+            found.append(Problem("target/refused", summary(one), nodes, why, fix or _OTHER_WAY))
+        elif one.why and one.stage is not Stage.NOT_TRIED:
+            found.append(Problem("target/not-proved", summary(one), model, one.why, _GIVE_INPUT))
+    return tuple(found)
+
+
+_OTHER_WAY = "replace the named nodes, or leave this target out; the page of this problem says how"
+_GIVE_INPUT = "give an input that the model is meant for: --input inputs.npz"
 
 
 @dataclass(frozen=True)
