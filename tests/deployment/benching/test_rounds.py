@@ -22,7 +22,8 @@ class Simulated:
     now = 0.0
     """The simulated time in seconds."""
 
-    def __init__(self, label: str, seconds: float, seed: int, fails_in: int = 0) -> None:
+    def __init__(self, label: str, seconds: float, seed: int, fails_in: int = 0, starts: float = 0.0) -> None:
+        self.starts = starts
         self.subject = SimpleNamespace(label=label, options=Options(), file=None)
         self.seconds, self.fails_in, self.opened = seconds, fails_in, 0
         self.random = random.Random(seed)
@@ -31,6 +32,7 @@ class Simulated:
 
     def open(self) -> Simulated:
         self.opened += 1
+        Simulated.now += self.starts
         self.luck = self.random.gauss(1, 0.01)
         if self.opened == self.fails_in:
             raise problem("runtime/died", f"{self.subject.label} crashed")
@@ -119,3 +121,29 @@ def test_short_runs_are_measured_several_at_a_time() -> None:
     found = measured(Simulated("a", 1e-6, 1))
     assert found.tracks[0].inner >= 5
     assert min(found.tracks[0].times) == pytest.approx(1e-6, rel=0.2)
+
+
+@pytest.mark.usefixtures("simulated")
+@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("starts", [0.0, 0.5, 1.0, 3.0, 20.0])
+@pytest.mark.parametrize("run", [1e-5, 1e-3, 0.3])
+def test_ten_seconds_take_about_ten_seconds_a_subject(count: int, starts: float, run: float) -> None:
+    """Starts, first runs and warm-ups included. One round is made in any case."""
+    subjects = [Simulated(str(number), run, number, starts=starts) for number in range(count)]
+    found = measure(subjects, {}, seconds=10.0, seed=0, floor=0.0)  # type: ignore[arg-type]
+    rounds_made = len(found.tracks[0].medians)
+    a_round = Simulated.now / rounds_made
+    assert Simulated.now <= max(10.0 * count + a_round / 2, a_round) + 1e-6
+    assert found.total == pytest.approx(Simulated.now)
+    assert found.loading == pytest.approx(rounds_made * count * starts)
+    assert found.seconds + found.loading == pytest.approx(found.total)
+
+
+@pytest.mark.usefixtures("simulated")
+def test_slow_starts_leave_the_rounds_of_a_ranking() -> None:
+    """A start takes a second: eight rounds fit if each is shorter."""
+    subjects = [Simulated(str(number), 1e-3, number, starts=1.0) for number in range(2)]
+    found = measure(subjects, {}, seconds=10.0, seed=0, floor=0.0)  # type: ignore[arg-type]
+    assert len(found.tracks[0].medians) >= 8
+    assert found.ended.startswith("the time was used up (")
+    assert "of starting processes" in found.ended

@@ -93,7 +93,9 @@ class Bench(Command):
     )
     allow: str = option("how much slower than --against a subject may be", default="5%", metavar="SHARE")
     any_machine: bool = flag("compare even with figures of another machine, or of other versions")
-    seconds: float = option("seconds of measuring, not counting the start of processes", default=20.0)
+    seconds: float = option(
+        "seconds of measuring; with the start of processes, it takes about as long for each subject", default=20.0
+    )
     tolerance: float | None = option(
         "largest difference of outputs allowed, relative to their scale; default: estimated from rounding",
         metavar="NUMBER",

@@ -68,8 +68,9 @@ def bench(
     (`onnxruntime:basic:threads=1`), `torch`, `torch-compile`. `inputs` are one set of arrays by name, or texts as on
     the command line; missing inputs are generated, with symbolic dimensions at `sizes`.
 
-    All subjects are measured in turns for `seconds`, or less if the intervals become narrow earlier; starting processes
-    takes additional time. Every subject is compared with the first: by its outputs on the measured input, with
+    All subjects together are measured in turns for `seconds`, warm-ups included, or less if the intervals become narrow
+    earlier. With the start of processes, which the table of times names apart, this takes about `seconds` for each
+    subject. Every subject is compared with the first: by its outputs on the measured input, with
     `tolerance` as in `compare`, and by the ratio of the times. No subject is called faster if the interval of the ratio
     contains 1, or if the outputs differ. Throughput is measured at each of the `batches` (sizes of the dimension
     `batch_name`, by default the first symbolic first axis) and numbers of `threads`.

@@ -11,7 +11,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.graph.structure.dim_ranges import Size
 
 SECONDS = 20.0
-"""Sets the default seconds of measuring. A choice."""
+"""Sets the default seconds of measuring, for all subjects together. A choice."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from onnxsmith.base.clock import advance
+from onnxsmith.base.clock import advance, stage
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.system import usage
 from onnxsmith.deployment.benching.measurement_statistics import LEAST_ROUNDS, low, of_rounds, steady
@@ -48,8 +48,9 @@ _WINDOW = 0.02
 """Sets the seconds of a window of the warm-up. A choice."""
 _WARM = 0.25
 """Limits the share of a round's measuring time for the warm-up, which takes at least three windows. A choice."""
-_TOTAL = 4.0
-"""Limits the total time as a multiple of the measuring time, plus a minute. A choice: processes start slowly."""
+_SHORTER = 0.25
+"""Limits how much shorter a round becomes if processes start so slowly that the rounds of a ranking do not fit. A
+choice."""
 
 
 @dataclass(eq=False)
@@ -85,7 +86,11 @@ class Measured:
     failed: list[Failed]
     blocks: int
     seconds: float
-    """Counts the seconds within turns and warm-ups."""
+    """Counts the seconds within turns, first runs and warm-ups."""
+    loading: float
+    """Counts the seconds in which processes start and load the models."""
+    total: float
+    """Counts all seconds."""
     ended: str
     """Says why measuring stopped."""
 
@@ -93,19 +98,23 @@ class Measured:
 def measure(
     subjects: Sequence[Ready], values: Mapping[str, Any], *, seconds: float, seed: int, floor: float
 ) -> Measured:
-    """Measures the subjects on one input for about `seconds`, not counting the time in which processes start. Stops
-    early when all intervals are narrow. A subject that fails is not measured again."""
+    """Measures the subjects on one input. All subjects together are measured for about `seconds`, warm-ups included.
+    With the time in which processes start and load, this takes about `seconds` for each subject, and at least one round.
+    Stops early when all intervals are narrow. A subject that fails is not measured again."""
     shuffle = random.Random(seed)
     tracks = [Track(one) for one in subjects]
     failed: list[Failed] = []
-    spent, blocks, begun = 0.0, 0, time.monotonic()
+    spent, loading, blocks, begun = 0.0, 0.0, 0, time.monotonic()
+    limit = seconds * len(subjects)
     ratios: list[list[float]] = [[] for _ in subjects[1:]]
     ended = "no subject could be measured"
     while tracks:
         advance("measure", len(tracks[0].medians), _ROUNDS)
         with ExitStack() as stack:
-            round_ = _Round(tracks, shuffle, stack, values, seconds / _ROUNDS)
+            each = _of_round(len(tracks[0].medians), seconds, limit, time.monotonic() - begun, loading)
+            round_ = _Round(tracks, shuffle, stack, values, each)
             done = round_.run()
+        loading += round_.loading
         failed += round_.failed
         if round_.failed:  # a subject that failed is not measured again, and its earlier rounds do not count
             lost = {id(track) for track in tracks} - {id(track) for track in done}
@@ -120,20 +129,37 @@ def measure(
         for found, log in zip(ratios, round_.logs(), strict=True):
             found.append(log)
         spent, blocks = spent + round_.spent, blocks + round_.blocks
-        reason = _enough(tracks, ratios, spent, time.monotonic() - begun, seconds, floor)
+        reason = _enough(tracks, ratios, (spent, loading, time.monotonic() - begun), (seconds, limit), floor)
         if reason:
             ended = reason
             break
-    return Measured(tracks, ratios, failed, blocks, spent, ended)
+    return Measured(tracks, ratios, failed, blocks, spent, loading, time.monotonic() - begun, ended)
+
+
+def _of_round(count: int, seconds: float, limit: float, passed: float, loading: float) -> float:
+    """Returns the seconds to measure in the next round, after `count` rounds. If processes start slowly, rounds become
+    shorter, so that the rounds of a ranking fit."""
+    usual = seconds / _ROUNDS
+    if not count:
+        return usual
+    fits = (limit - passed) / max(LEAST_ROUNDS - count, 1) - loading / count
+    return min(usual, max(fits, _SHORTER * usual))
 
 
 def _enough(
-    tracks: Sequence[Track], ratios: Sequence[Sequence[float]], spent: float, all_: float, seconds: float, floor: float
+    tracks: Sequence[Track],
+    ratios: Sequence[Sequence[float]],
+    passed: tuple[float, float, float],
+    limits: tuple[float, float],
+    floor: float,
 ) -> str:
-    """Returns the reason to stop measuring; "" if measuring goes on."""
+    """Returns the reason to stop measuring; "" if measuring goes on. `passed` are the seconds of measuring, of loading,
+    and all; `limits` those of measuring and of all."""
     count = len(tracks[0].medians)
-    if all_ > _TOTAL * seconds + 60 or (spent >= seconds and count >= LEAST_ROUNDS) or spent >= 2 * seconds:
-        return f"the time was used up ({spent:.1f} s of measuring)"
+    (spent, loading, all_), (seconds, limit) = passed, limits
+    is_over = all_ + all_ / count / 2 > limit  # the next round would end more than half a round late
+    if is_over or (spent >= seconds and count >= LEAST_ROUNDS) or spent >= 2 * seconds:
+        return f"the time was used up ({spent:.1f} s of measuring, {loading:.1f} s of starting processes)"
     logs = ratios or [[math.log(time) for time in track.lows] for track in tracks]
     intervals = [of_rounds(one, floor=floor) for one in logs]
     if count >= LEAST_ROUNDS and all(one is not None and one.half_width <= max(NARROW, floor) for one in intervals):
@@ -158,7 +184,7 @@ class _Round:
         self._runs: dict[int, list[float]] = {}
         """Holds the times of this round's runs, by subject."""
         self.failed: list[Failed] = []
-        self.spent = 0.0
+        self.spent = self.loading = 0.0
         self.blocks = 0
 
     def run(self) -> list[Track]:
@@ -202,12 +228,16 @@ class _Round:
         return True
 
     def _begin(self, track: Track) -> None:
-        _idle.end_all()  # the process has to be new: an old one has memory and caches of other models
-        one = opened(track.ready)
+        begun = time.perf_counter()
+        with stage("start processes"):
+            _idle.end_all()  # the process has to be new: an old one has memory and caches of other models
+            one = opened(track.ready)
+        self.loading += time.perf_counter() - begun
         self._stack.callback(one.close)
         self._open[id(track)], self._runs[id(track)] = one, []
         timer = one.hold(self._values)
         first = timer.samples(1, 1, 0.0)[0] / 1e9
+        self.spent += first
         track.load.append(one.load)
         track.loaded.append(one.loaded)
         track.first.append(first)

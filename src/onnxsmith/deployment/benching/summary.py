@@ -194,7 +194,8 @@ def ratio(track: Track, logs: Sequence[float], check: Check, floor: float, measu
     if check.equal is False:
         why_not = "not ranked: the outputs differ"
     elif found is None or len(logs) < LEAST_ROUNDS:
-        needed = max(2 * measured.seconds / max(len(logs), 1) * LEAST_ROUNDS, 1)
+        of_all = measured.total / len(measured.tracks)  # the limit of all is that of measuring times the subjects
+        needed = max(1.5 * max(measured.seconds, of_all) / max(len(logs), 1) * LEAST_ROUNDS, 1)
         why_not = f"not ranked: {len(logs)} of {LEAST_ROUNDS} rounds; --seconds {needed:.0f} may give enough"
     elif not found.decided:
         why_not = NOISE
