@@ -82,7 +82,7 @@ class AtLevels:
             has_levels = options == Options() and "disable" in chosen.levels
             plain = replace(options, optimization="disable") if has_levels else options
             probe = stack.enter_context(Probe(self.candidate, lambda model: preparer.prepare(model, plain)))
-            evidence = replace(Evidence.of(None, probe, self.arbiter), sized=self.sized, sides=True)
+            evidence = replace(Evidence.of(None, probe, self.arbiter), sized=self.sized, sides=probe)
             further = replace(evidence, faults=None)
             if not has_levels:
                 return self._once(session, plan, evidence, runs)

@@ -266,13 +266,23 @@ class Explorer:
                 chosen = {**self._search.chosen, name: value}
                 here = [base.feed.sizes, *self._search.bases()]
                 tries = (self._tries.run(sizes, self._plan.seed, chosen, self._search.manner) for sizes in here)
-                found = next((run for run in tries if run is not None), None)
+                found = next((run for run in tries if run is not None), None) or self._beside(base, name, value)
                 if found is None:
                     self._notes.append(
                         f"{name} = {value}, which the graph compares with, was refused at every size that was tried"
                     )
                 else:
                     yield found
+
+    def _beside(self, base: Run, name: str, value: int) -> Run | None:
+        """Returns a run in which an input has this value, and the other inputs that decide branches have other values
+        than usual: the branches that they choose may fit only together."""
+        for chosen in self._search.combinations():
+            if chosen[name] == value:
+                run = self._tries.run(base.feed.sizes, self._plan.seed, chosen, self._search.manner)
+                if run is not None:
+                    return run
+        return None
 
     def _mixed_choices(self, base: Run) -> Iterator[Run]:
         """Yields a run in which each element is chosen independently, as in a mask."""

@@ -219,6 +219,8 @@ _LAST = 24
 """Limits the usual sizes that are tried again with integers of all zeros and ones."""
 _CHOICES = 8
 """Limits the values of inputs with several choices that are tried one at a time."""
+_COMBINATIONS = 16
+"""Limits the combinations of values of several such inputs. A choice: four bools."""
 _FILLS = (0, 1)
 """Lists integers that are valid indices and lengths almost everywhere."""
 _SWEPT, _SWEPT_BESIDE, _SWEPT_SYMBOLS = 400, 64, 3
@@ -385,8 +387,16 @@ class Search:
         choices = {name: values for name, values in self._plan.generator.choices().items() if len(values) > 1}
         if len(choices) > 1:
             yield {**self.chosen, **{name: values[-1] for name, values in choices.items()}}
-        one_by_one = ({**self.chosen, name: value} for name, values in choices.items() for value in values[1:])
-        yield from itertools.islice(one_by_one, _CHOICES)
+        one_by_one = [{**self.chosen, name: value} for name, values in choices.items() for value in values[1:]]
+        yield from one_by_one[:_CHOICES]
+        yield from (chosen for chosen in self.combinations() if chosen not in one_by_one[:_CHOICES])
+
+    def combinations(self) -> Iterator[dict[str, int]]:
+        """Yields the values of several inputs that decide branches, together, up to a limit."""
+        choices = {name: values for name, values in self._plan.generator.choices().items() if len(values) > 1}
+        if len(choices) > 1:
+            for values in itertools.islice(itertools.product(*choices.values()), _COMBINATIONS):
+                yield {**self.chosen, **dict(zip(choices, values, strict=True))}
 
     def _try(self, sizes: Mapping[str, int], manner: Manner) -> Run | None:
         return self._tries.run(sizes, self._plan.seed, self.chosen, manner)

@@ -185,8 +185,8 @@ def judged(
     which runtime this was. With `deciding`, only the first `deciding` of `sources` count. If only the later sources
     need a capability, this is no reason to try the next runtime.
 
-    With `by_standard`, the reference evaluator judges models that the runtime refuses or fails on, although the standard
-    allows them. All its runs together may take three minutes.
+    With `by_standard`, the reference evaluator judges models that the runtime refuses or fails on, although the
+    standard allows them. All its runs together may take three minutes.
 
     Raises:
         OnnxsmithError: the errors of `run`. If the user named a runtime that lacks a capability, the fix names another

@@ -247,7 +247,7 @@ class _Pair(Subject):
         """Makes one comparison; plants faults if `plant` is set."""
         noise, faults = probes
         with closing(Arbiter(partial(_in_double, self.read[0]), partial(_in_double, self.read[1]))) as arbiter:
-            evidence = Evidence.of(noise, faults, arbiter, plant=plant)
+            evidence = replace(Evidence.of(noise, faults, arbiter, plant=plant), sides=noise)
             ours, theirs = (
                 Side(f"{name} on {self.runtime} ({session.provider})", session)
                 for name, session in zip(self.names, sessions, strict=True)

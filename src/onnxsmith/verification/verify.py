@@ -60,8 +60,8 @@ class Evidence:
     is the reference, if the two may hold different weights. `arbiter` computes in float64. If the candidate runs on
     another runtime, `elsewhere` returns why that runtime refuses the reference too. `same` is True if both sides are
     one model; `identical` is True if both also run in the same way, so that they cannot differ. `sized` counts the
-    rounding of each output again, for the sizes of one run. With `sides`, the comparison searches for inputs that take
-    all sides of the Ifs in `faults`.
+    rounding of each output again, for the sizes of one run. The comparison searches for inputs that take all sides of
+    the Ifs and Loops of the graph in `sides`.
     """
 
     noise: Noise | None = None
@@ -73,7 +73,7 @@ class Evidence:
     same: bool = False
     identical: bool = False
     sized: Callable[[Mapping[str, int]], Mapping[str, Rounding]] | None = None
-    sides: bool = False
+    sides: Probe | None = None
 
     @classmethod
     def of(
@@ -188,9 +188,9 @@ def _of_all_sides(
     evidence: Evidence, plan: Plan, explorer: Explorer, taken: Sequence[Run]
 ) -> tuple[list[Run], tuple[str, ...]]:
     """Returns runs for the branches of Ifs that no input takes, and clauses on the branches without such a run."""
-    if not evidence.sides or evidence.faults is None or not plan.generate:
+    if evidence.sides is None or not plan.generate:
         return [], ()
-    return Sides(evidence.faults).completed(taken, plan.generator, explorer.answered)
+    return Sides(evidence.sides).completed(taken, plan.generator, explorer.answered)
 
 
 def _refuse_constants(drawn: Set[str], candidate: Session, runs: Sequence[Run], checks: Checks) -> None:

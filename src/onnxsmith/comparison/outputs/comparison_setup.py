@@ -150,6 +150,7 @@ def evidence(read: Compared, stack: ExitStack) -> Evidence:
     same = len(of) == 2 and read.a.source == read.b.source
     return replace(
         means,
+        sides=of.get(read.a, of.get(read.b)),
         noise=None if read.few_steps else means.noise,
         coarser=read.coarser,
         original=None if same else means.original,

@@ -1,0 +1,85 @@
+"""Every branch that some input takes is compared; a branch that no input takes is named."""
+
+from __future__ import annotations
+
+import pytest
+
+import onnxsmith
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.verification.sessions import verify_models
+from onnxsmith.verification.verification_verdict import ending
+
+HEAD = '<ir_version: 10, opset_import: ["": 21]>\n'
+
+
+def branch(condition: str, result: str, then: str, other: str) -> str:
+    return (
+        f"{result} = If({condition}) <then_branch = t_{result} () => (float[n] t_{result}) {{ t_{result} = {then} }}, "
+        f"else_branch = e_{result} () => (float[n] e_{result}) {{ e_{result} = {other} }}>\n"
+    )
+
+
+PORTS = "float[n] x, bool a, bool b, bool c, int64 k"
+TWO = "<int64 two = {2}, float far = {1000.0}, float never = {-1.0}>"
+MODELS = {
+    "two bools": branch("a", "u", "Neg(x)", "Abs(x)") + branch("b", "y", "Exp(u)", "WRONG(u)"),
+    "both together": "d = Or(a, b)\n" + branch("d", "y", "Neg(x)", "WRONG(x)"),
+    "three together": "d = Or(a, b) e = Or(d, c)\n" + branch("e", "y", "Neg(x)", "WRONG(x)"),
+    "a selector": "d = Equal(k, two)\n" + branch("d", "y", "WRONG(x)", "Abs(x)"),
+    "a selector and a bool": "d = Equal(k, two) e = Not(c) f = And(d, e)\n" + branch("f", "y", "WRONG(x)", "Abs(x)"),
+    "a value": "d = ReduceSum(x) s = Squeeze(d) e = Greater(s, far)\n" + branch("e", "y", "WRONG(x)", "Abs(x)"),
+    "inside a branch": "e = Not(c)\n"
+    "y = If(a) <then_branch = o () => (float[n] q) { " + branch("e", "q", "WRONG(x)", "Neg(x)").replace("y", "y")
+    + " }, else_branch = r () => (float[n] p) { p = Abs(x) }>\n",
+    "a loop": "d = Equal(k, two)\ny = Loop(, d, x) <body = l (int64 i, bool g, float[n] v) => (bool o, float[n] w) "
+    "{ w = WRONG(v) h = Abs(v) o = Less(i, k) }>",
+}  # fmt: skip
+
+
+def model(kind: str, operator: str) -> str:
+    body = MODELS[kind].replace("WRONG", operator).replace("Loop(, ", 'Loop("", ')
+    return HEAD + f"g ({PORTS}) => (float[n] y) {TWO} {{ {body} }}"
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_fault_in_any_branch_is_found(kind: str) -> None:
+    right, wrong = (from_text(model(kind, operator)) for operator in ("Sin", "Cos"))
+    assert verify_models(right, right).equal
+    assert verify_models(right, wrong).differs
+
+
+NEVER = HEAD + (
+    "g (float[n] x, bool c) => (float[n] y) <float never = {-1.0}> { [abs] z = Abs(x) d = ReduceSum(z) s = Squeeze(d) "
+    "e = Less(s, never)\n" + branch("e", "u", "Exp(x)", "Neg(x)") + branch("c", "y", "Sin(u)", "Cos(u)") + "}"
+)
+
+
+def test_a_branch_that_no_input_takes_is_named() -> None:
+    one = from_text(NEVER)
+    found = verify_models(one, one)
+    assert found.equal
+    never = [clause for clause in found.untried if clause.startswith("no input took")]
+    assert never == ["no input took the side of the branch at -> u where its condition is true"]
+    assert never[0] in ending(found)
+
+
+def test_compare_and_simplify_say_it() -> None:
+    one = from_text(NEVER)
+    for report in (onnxsmith.compare(one, one).report, onnxsmith.simplify(one).report):
+        assert any("no input took the side" in clause for clause in report.part(Verification).untried)
+        assert "no input took the side" in report.headline
+
+
+def test_an_input_is_found_where_one_combination_of_three_bools_runs() -> None:
+    """Each other branch refuses every input."""
+    conditions = "p = Not(a) q = And(p, b) r = Not(c) e = And(q, r)\n"
+    text = HEAD + (
+        "g (float[4] x, bool a, bool b, bool c) => (float[4] y) <int64[1] bad = {3}> { "
+        + conditions
+        + branch("e", "u", "Neg(x)", "Reshape(x, bad)")
+        + "y = Abs(u) }"
+    )
+    found = verify_models(from_text(text), from_text(text))
+    assert found.equal
+    assert any("its condition is false" in clause for clause in found.untried)
