@@ -14,9 +14,8 @@ from tests.editor.models import LOOP, saved
 BROKEN = """<ir_version: 10, opset_import: ["": 21]>
 g (float[3] x) => (float[1] y) <int64[1] at = {7}> { a = Relu(x) y = Gather(a, at) }"""
 NOWHERE = """<ir_version: 10, opset_import: ["": 21]>
-g (string[3] x) => (string[n] y) { a = Identity(x)
-  y = StringNormalizer<case_change_action = "LOWER", locale = "no_WHERE">(a)
-}"""
+g (float[2,3,4] x) => (float[2,3,4] y) { a = Identity(x) y = LRN<size = 2>(a) }"""
+"""No runtime here normalises three axes, or an even number of channels."""
 
 
 def refusal(path: Path, change: Any) -> Problem:

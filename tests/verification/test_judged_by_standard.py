@@ -53,7 +53,7 @@ def test_a_wrong_model_is_found_there() -> None:
 
 def test_a_candidate_on_which_the_runtime_fails_is_not_judged_elsewhere() -> None:
     """The runtime runs the original, so its users need a model that it runs."""
-    right = HEAD + "g (float[4] x) => (float[m] y) <int64[2] p = {3, 3}> { y = Pad<mode = \"reflect\">(x, p) }"
+    right = HEAD + 'g (float[4] x) => (float[m] y) <int64[2] p = {3, 3}> { y = Pad<mode = "reflect">(x, p) }'
     found = verify_models(from_text(right), from_text(right.replace("{3, 3}", "{3, 5}")))
     assert found.differs
     assert "reference" not in ending(found)
@@ -107,7 +107,8 @@ def test_simplify() -> None:
 def edited(text: str, step: Callable[[Any], None]) -> Result:
     with onnxsmith.edit(from_text(text)) as m:
         step(m)
-    assert m.result is not None and m.result.ok
+    assert m.result is not None
+    assert m.result.ok
     return m.result
 
 

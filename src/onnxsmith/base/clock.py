@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -74,8 +75,8 @@ def process_began() -> float:
     """Returns when this process started, on the scale of `time.monotonic`. Where the system does not tell, this is
     the import of this module."""
     try:
-        with open("/proc/self/stat", encoding="utf-8") as file:
-            ticks = int(file.read().rpartition(")")[2].split()[19])  # field 22, `starttime`: see proc_pid_stat(5)
+        fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        ticks = int(fields[19])  # field 22, `starttime`: see proc_pid_stat(5)
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, AttributeError, ValueError, IndexError):
         return _IMPORTED

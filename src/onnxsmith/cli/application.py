@@ -51,8 +51,8 @@ _process: list[float] = []
 
 
 def main(begin: float | None = None) -> None:
-    """Runs the `onnxsmith` command. `begin` is the start of the process on the scale of `time.monotonic`, if the process
-    was started for this command."""
+    """Runs the `onnxsmith` command. `begin` is the start of the process on the scale of `time.monotonic`, if the
+    process was started for this command."""
     _process[:] = [begin] if begin is not None else []
     signal.signal(signal.SIGTERM, _terminated)
     for stream in (sys.stdout, sys.stderr):

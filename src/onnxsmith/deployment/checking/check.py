@@ -36,7 +36,6 @@ from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.user_inputs import Inputs
 
-
 SECONDS = 60.0
 """Limits the seconds in which all targets are asked. A choice."""
 
