@@ -13,6 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.graph.surgery.lowering import lowered
+from onnxsmith.graph.surgery.lowerings import resizing
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(2, 3, 4)).astype(np.float32)
@@ -202,7 +203,55 @@ def test_a_resize_becomes_an_upsample_where_it_is_one(name: str, target: int) ->
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
+SIZED = {
+    "twice": ('mode="nearest", nearest_mode="floor"', "", "int64[4] s = {1, 2, 8, 12},"),
+    "not a whole multiple": ('mode="nearest", nearest_mode="floor"', "", "int64[4] s = {1, 2, 7, 17},"),
+    "linear": ('mode="linear"', "", "int64[4] s = {1, 2, 7, 17},"),
+    "a multiple of symbols": ('mode="linear"', "m = Shape(x) s = Mul(m, f)", "int64[4] f = {1, 1, 2, 3},"),
+    "symbols alone": (
+        'mode="nearest", nearest_mode="floor"',
+        "m = Shape(x) s = Mul(m, f)",
+        "int64[4] f = {1, 1, 2, 3},",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SIZED)
+@pytest.mark.parametrize("target", [10, 9])
+def test_a_resize_to_sizes_gets_the_scales_that_give_them(name: str, target: int) -> None:
+    modes, computed, constant = SIZED[name]
+    sizes = "1,2,h,w" if computed else "1,2,4,6"
+    text = f"""g (float[{sizes}] x) => (float[a,b,c,d] y) <{constant} float[0] r = {{}}>
+        {{ {computed} y = Resize<coordinate_transformation_mode="asymmetric", {modes}>(x, r, r, s) }}"""
+    after = opset_conversion.convert(model(text, 11), target)
+    assert [node.op_type for node in after.graph][-1] == ("Upsample" if target == 9 else "Resize")
+    back = opset_conversion.convert(after, 11)
+    for one, other in zip(values(model(text, 11), IMAGE), values(back, IMAGE), strict=True):
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("size", range(1, 65))
+def test_the_scale_of_a_size_has_its_effect(size: int) -> None:
+    """The size and each nearest coordinate, in float32 and exactly."""
+    for larger in range(size, 8 * size):
+        scale = resizing._scale(larger, size, nearest=True)
+        if scale is None:
+            continue
+        assert int(np.float32(size) * scale) == int(size * float(scale)) == larger
+        found = (np.arange(larger, dtype=np.float32) / scale).astype(int)
+        assert (found == np.arange(larger) * size // larger).all()
+
+
 REFUSED = {
+    "sizes of another tensor": (
+        """g (float[1,2,h,w] x, float[1,2,k,l] z) => (float[a,b,c,d] y) <float[0] r = {}>
+            { s = Shape(z) y = Resize<mode="linear", coordinate_transformation_mode="asymmetric">(x, r, r, s) }""",
+        11,
+        9,
+        "it is resized to sizes, and opset 10 has scales only, which do not follow from these",
+    ),
     "a Resize that shrinks": (
         """g (float[1,2,4,6] x) => (float[1,2,2,6] y) <float[4] s = {1, 1, 0.5, 1}>
             { y = Resize<mode="linear">(x, s) }""",

@@ -99,8 +99,8 @@ def measure(
     subjects: Sequence[Ready], values: Mapping[str, Any], *, seconds: float, seed: int, floor: float
 ) -> Measured:
     """Measures the subjects on one input. All subjects together are measured for about `seconds`, warm-ups included.
-    With the time in which processes start and load, this takes about `seconds` for each subject, and at least one round.
-    Stops early when all intervals are narrow. A subject that fails is not measured again."""
+    With the start of processes, this takes about `seconds` for each subject, and one round at least. Stops early when
+    all intervals are narrow. A subject that fails is not measured again."""
     shuffle = random.Random(seed)
     tracks = [Track(one) for one in subjects]
     failed: list[Failed] = []

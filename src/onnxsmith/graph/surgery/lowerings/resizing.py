@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.graph.shapes import facts
+from onnxsmith.graph.shapes import facts, symbols
+from onnxsmith.graph.shapes.symbols import Element
 from onnxsmith.graph.surgery.lowerings.base import Lowering, numbers, operand, rank
 from onnxsmith.graph.surgery.node_insertion import Inserter
 
@@ -66,13 +67,16 @@ class ResizeCoordinates(Lowering):
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         sizes = operand(node, 3)
-        if sizes is not None and numbers(sizes) != []:
-            return "it is resized to sizes, and opset 10 has scales only"
         mode = node.attributes.get_string("mode", "nearest")
         if mode == "cubic":
             return "`mode` is cubic, and opset 10 has nearest and linear only"
         nearest = mode == "nearest"
         known = facts.constant(node.inputs[2])
+        is_sized = sizes is not None and numbers(sizes) != []
+        if is_sized:
+            known = scales_of(node.inputs[0], sizes, nearest=nearest)
+            if known is None:
+                return "it is resized to sizes, and opset 10 has scales only, which do not follow from these"
         only_down = known is not None and (known <= 1).all() and (known < 1).any()
         if nearest and known is not None and (known < 1).any() and not only_down:
             return "some scales are below 1, and opset 10 rounds nearest coordinates up for these alone"
@@ -81,12 +85,51 @@ class ResizeCoordinates(Lowering):
             given = node.attributes.get_string(name, default)
             if given != only and (nearest or name != "nearest_mode"):
                 return f"`{name}` is {given}, and opset 10 has {only} only"
-        scales = node.inputs[2]
+        scales = write.constant(known, np.float32) if is_sized else node.inputs[2]
         for name in _ONLY:
             node.attributes.pop(name, None)
         node.resize_inputs(2)
         node.replace_input_with(1, scales)
         return ""
+
+
+def scales_of(data: ir.Value | None, sizes: ir.Value | None, *, nearest: bool) -> np.ndarray | None:
+    """Returns the scales that resize `data` to `sizes`; None if a scale depends on an input, or if no number has the
+    same effect. A size may be symbolic if it is a whole multiple of the dimension."""
+    wanted, given = facts.integers(sizes), facts.dims(data)
+    if wanted is None or given is None or len(wanted) != len(given):
+        return None
+    found = [_scale(size, dim, nearest=nearest) for size, dim in zip(wanted, given, strict=True)]
+    known = [one for one in found if one is not None]
+    return np.array(known, np.float32) if len(known) == len(found) else None
+
+
+def _scale(size: Element, dim: Element | None, *, nearest: bool) -> np.float32 | None:
+    if dim is None:
+        return None
+    if not isinstance(size, int) or not isinstance(dim, int):
+        whole = symbols.exact_quotient(size, dim)
+        return np.float32(whole) if isinstance(whole, int) and whole >= 1 else None
+    if not dim:
+        return np.float32(1) if size == dim else None
+    scale = np.float32(size / dim)
+    for one in (scale, np.nextafter(scale, np.float32(np.inf))):
+        if _gives(one, dim, size, nearest=nearest and size > dim):
+            return np.float32(one)
+    return None
+
+
+def _gives(scale: np.float32, dim: int, size: int, *, nearest: bool) -> bool:
+    """Whether the scale gives the size, and the same nearest places as the size does. Both are rounded down; some
+    runtimes compute them in float32, others in float64."""
+    places = np.arange(size)
+    for dtype in (np.float32, np.float64):
+        if int(dtype(dim) * dtype(scale)) != size:
+            return False
+        found = (places.astype(dtype) / dtype(scale)).astype(np.int64)
+        if nearest and not np.array_equal(found, places * dim // size):
+            return False
+    return True
 
 
 class ResizeName(Lowering):
