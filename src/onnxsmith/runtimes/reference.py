@@ -3,6 +3,7 @@ here."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 
 from onnxsmith.base.problem import Problem, problem
 from onnxsmith.graph.files import external
@@ -22,6 +24,20 @@ from onnxsmith.runtimes._maps import of_map, to_map
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, Value
 
 _HOST = "onnxsmith.runtimes._reference_host"
+
+
+class Flatten(OpRun):  # type: ignore[misc]
+    """Flattens as the standard says. That of the evaluator refuses tensors without elements (onnx 1.23)."""
+
+    op_domain = ""
+
+    def _run(self, x: Any, axis: int | None = None) -> tuple[Any]:
+        at = 1 if axis is None else axis + len(x.shape) if axis < 0 else axis
+        return (x.reshape(math.prod(x.shape[:at]), math.prod(x.shape[at:])),)
+
+
+_OWN = [Flatten]
+"""Lists the operators that take the place of those of the evaluator."""
 
 
 class Reference(Runtime):
@@ -75,7 +91,7 @@ class Evaluator(Session):
     def __init__(self, model: ir.Model) -> None:
         self.signature = signature(model)
         try:
-            self._evaluator = ReferenceEvaluator(ir.to_proto(in_memory(model)))
+            self._evaluator = ReferenceEvaluator(ir.to_proto(in_memory(model)), new_ops=_OWN)
         except Exception as error:
             raise _failed(error) from error
 
@@ -108,7 +124,7 @@ def traced(path: Path, feeds: Feeds) -> Outputs:
         OnnxsmithError: `runtime/failed` if the evaluator lacks an operator, because it then cannot prepare the model.
     """
     try:
-        evaluator = ReferenceEvaluator(ir.to_proto(in_memory(load(path))))
+        evaluator = ReferenceEvaluator(ir.to_proto(in_memory(load(path))), new_ops=_OWN)
     except Exception as error:
         raise _failed(error) from error
     results: dict[str, Any] = {"": None, **evaluator.rt_inits_, **{name: _text(v) for name, v in feeds.items()}}

@@ -105,6 +105,57 @@ def _why_not(data: _views.Dims, wanted: _views.Dims) -> str:
     return "an element would have to be worked out beside a dimension that may be empty"
 
 
+class ReshapeAsFlatten(Rule):
+    """A Reshape to two dimensions, which are the products of the data's first and of its other dimensions, is a
+    Flatten. This counts where the products are computed from symbolic dimensions: Flatten needs no target, and takes
+    empty dimensions too.
+
+    Refused:
+    1. The two dimensions are not the products of the data's dimensions on both sides of an axis.
+
+    A Reshape to another number of dimensions is no match, nor is one whose target can be constant.
+
+    Before:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[n,h,w] x) => (float[n,m] y) <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}> {
+            s = Shape(x)
+            b = Gather(s, zero)
+            c = Gather(s, one)
+            d = Gather(s, two)
+            e = Mul(c, d)
+            t = Concat <axis = 0> (b, e)
+            r = Reshape <allowzero = 1> (x, t)
+            y = Relu(r)
+        }
+
+    After:
+        <ir_version: 8, opset_import: ["": 17]>
+        g (float[n,h,w] x) => (float[n,m] y) {
+            r = Flatten(x)
+            y = Relu(r)
+        }
+    """
+
+    anchor = ("Reshape",)
+    exactness = Exactness.BITWISE
+
+    def match(self, node: ir.Node) -> Match | NoMatch | None:
+        if len(node.inputs) < 2 or facts.constant(node.inputs[1]) is not None:
+            return None
+        data, wanted = facts.dims(node.inputs[0]), facts.dims(node.outputs[0])
+        if data is None or wanted is None or len(wanted) != 2 or _views.target(data, wanted) is not None:
+            return None
+        for axis in range(len(data) + 1):
+            if facts.same([symbols.product(data[:axis]), symbols.product(data[axis:])], wanted):
+                return Match(node, (node,), {"source": node.inputs[0], "axis": axis})
+        return NoMatch("the two dimensions are not products of the data's first and other dimensions")
+
+    def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
+        source, axis = match.found["source"], match.found["axis"]
+        made: ir.Value = tape.op("Flatten", [source], {"axis": axis} if axis != 1 else {})
+        return made
+
+
 class ConstantExpand(Rule):
     """Expand broadcasts both ways, so a 1 in its target keeps the data's dimension. A 1 can therefore replace the
     data's own dimension in the target; a target of ones expands nothing, and the Expand is removed.
