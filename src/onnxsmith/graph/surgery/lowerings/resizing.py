@@ -123,10 +123,11 @@ def _gives(scale: np.float32, dim: int, size: int, *, nearest: bool) -> bool:
     """Whether the scale gives the size, and the same nearest places as the size does. Both are rounded down; some
     runtimes compute them in float32, others in float64."""
     places = np.arange(size)
-    for dtype in (np.float32, np.float64):
-        if int(dtype(dim) * dtype(scale)) != size:
+    for dtype in ("float32", "float64"):
+        factor = np.asarray(scale, dtype)
+        if int(np.asarray(dim, dtype) * factor) != size:
             return False
-        found = (places.astype(dtype) / dtype(scale)).astype(np.int64)
+        found = (places.astype(dtype) / factor).astype(np.int64)
         if nearest and not np.array_equal(found, places * dim // size):
             return False
     return True
