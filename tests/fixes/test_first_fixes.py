@@ -29,6 +29,12 @@ CASES = [
         by_hand="onnxsmith rename m.onnx y z -o r.onnx",
         says=["names: y"],
     ),
+    Case(
+        "target/refused",
+        "onnxsmith check m.onnx --target onnxruntime",
+        {"m.onnx": RELU.replace("y = Relu(x)", "[n] a = Relu(x) [n] y = Neg(a)")},
+        goes_on=False,
+    ),
 ]
 
 

@@ -24,7 +24,8 @@ def reshape(first: str, rest: str, shape: str = "n,2,h,w") -> str:
             products += f"{name}{count} = Mul({name}{count - 1}, g{at})\n"
     last = f"e{len(first) - 1}, f{len(rest) - 1}"
     return f"""g (float[{shape}] x) => (float[p,q] y) <{constants}> {{
-        z = Abs(x) s = Shape(z) {places} {products} t = Concat<axis = 0>({last}) r = Reshape<allowzero = 1>(z, t) y = Neg(r) }}"""
+        z = Abs(x) s = Shape(z) {places} {products} t = Concat<axis = 0>({last})
+        r = Reshape<allowzero = 1>(z, t) y = Neg(r) }}"""
 
 
 @pytest.mark.parametrize(("first", "rest", "axis"), [("0", "123", 1), ("01", "23", 2), ("012", "3", 3)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -154,7 +155,8 @@ def refusals(checks: Sequence[TargetCheck], model: str) -> tuple[Problem, ...]:
     """Returns a problem for each target that refuses the model, or of whose numbers nothing good can be said."""
     found = []
     for one in checks:
-        fix = f"onnxsmith check {model} --target {one.target} --fix -o fixed.onnx" if one.rewrite else ""
+        command = f"onnxsmith check {shlex.quote(model)} --target {shlex.quote(one.target)} --fix -o fixed.onnx"
+        fix = f"`{command}`" if one.rewrite else ""
         if one.stage is Stage.REFUSED or one.changed:
             nodes = first_few([node.node for node in one.nodes], _FEW) if one.nodes else model
             why = one.why if one.stage is Stage.REFUSED else one.as_it_is
