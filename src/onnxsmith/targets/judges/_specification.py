@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import metadata
-from typing import ClassVar
 
 import onnx_ir as ir
 
@@ -16,12 +16,14 @@ from onnxsmith.targets.judges.base import Answer, Judge, Refusal, Target
 
 
 class Specification(Target):
-    """Asks the function of the class variable `says`."""
+    """Asks the check of the method `says`."""
 
     runs = False
     reaches = "read and checked, not run"
-    says: ClassVar[Callable[[ir.Model], str]]
-    """Returns why the check refuses a model; "" if it accepts the model."""
+
+    @abstractmethod
+    def says(self, model: ir.Model) -> str:
+        """Returns why the check refuses a model; "" if it accepts the model."""
 
     def missing(self) -> Problem | None:
         return None
@@ -31,7 +33,7 @@ class Specification(Target):
 
     @contextmanager
     def judging(self) -> Iterator[Judge]:
-        yield _Judge(type(self).says)
+        yield _Judge(self.says)
 
 
 class _Judge(Judge):
