@@ -26,7 +26,7 @@ from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, S
 _HOST = "onnxsmith.runtimes._reference_host"
 
 
-class Flatten(OpRun):  # type: ignore[misc]
+class Flatten(OpRun):
     """Flattens as the standard says. That of the evaluator refuses tensors without elements (onnx 1.23)."""
 
     op_domain = ""
@@ -36,7 +36,7 @@ class Flatten(OpRun):  # type: ignore[misc]
         return (x.reshape(math.prod(x.shape[:at]), math.prod(x.shape[at:])),)
 
 
-_OWN = [Flatten]
+_OWN: list[type[OpRun]] = [Flatten]
 """Lists the operators that take the place of those of the evaluator."""
 
 

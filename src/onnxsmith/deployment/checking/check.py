@@ -145,7 +145,7 @@ def _all(
     for name, target in names.items():
         asks = isinstance(target, Target) and target.missing() is None
         if asks and _call_limits.remaining() < _LEAST:
-            one, wrong = _not_tried(name, target), []
+            one, wrong = _not_tried(name, target), list[Problem]()
         else:
             with stage(name), _share(1 / waiting if asks else 1.0):
                 one, wrong = _one(name, target, subject, named=named, search=search)
