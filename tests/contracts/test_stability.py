@@ -22,6 +22,7 @@ from onnxsmith.base.report.base import SCHEMA_VERSION, Part, Report
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli import application
 from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.render import stage_lines
 from onnxsmith.runtimes import _call_limits, _web_package
 from onnxsmith.runtimes.base import Runtime
 from onnxsmith.verification.by_layer import value_bundle
@@ -83,13 +84,14 @@ def test_environment_variables() -> None:
         _call_limits.MEMORY,
         _call_limits.TIME,
         _web_package.VARIABLE,
+        stage_lines.VARIABLE,
     }
     spelled = {
         name
         for path in SOURCE.rglob("*.py")
         for name in re.findall(r'"(ONNXSMITH_\w+)"', path.read_text(encoding="utf-8"))
     }
-    assert spelled == {_call_limits.MEMORY, _call_limits.TIME, _web_package.VARIABLE}
+    assert spelled == {_call_limits.MEMORY, _call_limits.TIME, _web_package.VARIABLE, stage_lines.VARIABLE}
 
 
 def test_extras() -> None:
