@@ -162,7 +162,7 @@ def _decisions(model: ir.Model, graph: ir.Graph, within: tuple[Condition, ...]) 
 
 def _changed(feed: Feed, how: str, factor: float, shift: float) -> Feed:
     values: dict[str, Any] = {
-        name: (value * factor + shift).astype(value.dtype)
+        name: np.asarray(value * factor + shift).astype(value.dtype)
         if isinstance(value, np.ndarray) and value.dtype.kind in "fi"
         else value
         for name, value in feed.values.items()
