@@ -19,7 +19,6 @@ from onnxsmith.base.report.parts.written_files import written as files_written
 from onnxsmith.base.settings import Save
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import staged
-from onnxsmith.graph.structure import versions
 from onnxsmith.verification.intermediate_declarations import correct_intermediates
 from onnxsmith.verification.output_declarations import settled, with_clauses
 
@@ -47,7 +46,6 @@ class Delivery:
     """Is the model that was simplified, which may declare wrong shapes."""
 
     def __call__(self, simple: ir.Model) -> tuple[Verification, Written]:
-        versions.drop_unused_imports(simple)
         said = correct_intermediates(simple, like=load(self.original))
         if self.output is None:
             found = settled(with_clauses(self.verified(simple), said), simple)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -15,7 +15,7 @@ from onnxsmith.graph.passes.base import Pass
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.declared_dims import agree
 from onnxsmith.graph.shapes.inference import Inference
-from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure import versions, walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.value_replacement import DECLARED
 from onnxsmith.optimizer import branches, engine, folding, growth, pipeline, rule_selection
@@ -26,6 +26,7 @@ from onnxsmith.optimizer.kernels import Kernels
 from onnxsmith.optimizer.rule_selection import Chosen
 from onnxsmith.optimizer.rules.base import Rule
 from onnxsmith.optimizer.simplification_state import State
+from onnxsmith.verification.intermediate_declarations import contradicts, sizes_to_try
 
 _MOST_ROUNDS = 30
 """The most rounds. A choice: a limit in case two rules undo each other."""
@@ -90,6 +91,7 @@ def simplified(
         folding_.finish()
         facts.forget(copy)
         before.restore_shapes(copy)
+        versions.drop_unused_imports(copy)
         copy.graph.meta.pop(walk.FLAT, None)
     part = Simplification(
         nodes_before=before.nodes,
@@ -215,22 +217,28 @@ class _Before:
         """
         for value, (shape, type_) in zip((*model.graph.inputs, *model.graph.outputs), self.ports, strict=True):
             value.shape, value.type = shape, type_
-        outputs = set(model.graph.outputs)
+        outputs, sizes = set(model.graph.outputs), sizes_to_try(model)
         for node in walk.all_nodes(model):
             for value in node.outputs:
                 if value not in outputs:
-                    _restore(value)
+                    _restore(value, sizes)
         for graph in walk.nested(model.graph):
             for value in graph.inputs:
-                _restore(value)
+                _restore(value, sizes)
         for value in walk.initializers(model):
             if not value.is_graph_input() and not value.is_graph_output():
                 value.shape = value.type = None  # the tensor has both; otherwise they would be written twice
 
 
-def _restore(value: ir.Value) -> None:
+def _restore(value: ir.Value, sizes: Sequence[Mapping[str, int]]) -> None:
     declared = value.meta.pop(DECLARED, None)
     found = value.shape
-    value.shape = declared if declared is not None and (found is None or agree(declared, found)) else None
+    if (
+        declared is not None
+        and found is not None
+        and (not agree(declared, found) or contradicts(declared, found, sizes))
+    ):
+        declared = None
+    value.shape = declared
     if value.shape is None and not value.is_graph_output() and not value.is_graph_input():
         value.type = None

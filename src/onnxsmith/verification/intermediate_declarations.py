@@ -62,9 +62,22 @@ def _wrong(model: ir.Model) -> list[tuple[ir.Value, ir.Value]]:
     if not any(value.shape is not None or value.type is not None for value in _intermediates(model)):
         return []
     pairs = list(zip(_intermediates(model), _intermediates(inferred_alone(model)), strict=True))
-    symbols = dims.symbols(signature(model))
-    rounds = [{name: factor * (1 + at) for at, name in enumerate(symbols)} for factor in _FACTORS]
+    rounds = sizes_to_try(model)
     return [(value, found) for value, found in pairs if _is_wrong(value, found, rounds)]
+
+
+def sizes_to_try(model: ir.Model) -> list[dict[str, int]]:
+    """Returns sizes of the symbols of the graph inputs, at which declared and inferred dimensions are compared."""
+    symbols = dims.symbols(signature(model))
+    return [{name: factor * (1 + at) for at, name in enumerate(symbols)} for factor in _FACTORS]
+
+
+def contradicts(declared: ir.Shape, found: ir.Shape, rounds: Sequence[Mapping[str, int]]) -> bool:
+    """Whether a declared shape is wrong at some sizes of the inputs, given the shape that follows from them."""
+    if len(declared) != len(found):
+        return True
+    pairs = zip(dims.written(declared), dims.written(found), strict=True)
+    return any(_differ(one, other, rounds) for one, other in pairs)
 
 
 def _intermediates(model: ir.Model) -> Iterator[ir.Value]:
@@ -77,12 +90,7 @@ def _is_wrong(declared: ir.Value, found: ir.Value, rounds: Sequence[Mapping[str,
     both_known = declared.dtype is not None and found.dtype is not None
     if both_known and type(declared.type) is type(found.type) and declared.dtype != found.dtype:
         return True
-    if declared.shape is None or found.shape is None:
-        return False
-    if len(declared.shape) != len(found.shape):
-        return True
-    pairs = zip(dims.written(declared.shape), dims.written(found.shape), strict=True)
-    return any(_differ(one, other, rounds) for one, other in pairs)
+    return declared.shape is not None and found.shape is not None and contradicts(declared.shape, found.shape, rounds)
 
 
 def _differ(declared: Dim | None, found: Dim | None, rounds: Sequence[Mapping[str, int]]) -> bool:

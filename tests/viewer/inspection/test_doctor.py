@@ -112,7 +112,7 @@ def test_packages_that_are_newer_than_tested_are_one_note(monkeypatch: pytest.Mo
     (note,) = report.problems
     assert note.what == "2 packages are newer than any that was tested"
     assert note.where == "torch 2.15.0+cu130 (tested: 2.13.0), onnxruntime 1.40.1 (tested: 1.32.0)"
-    assert "pip install 'torch~=2.13.0' 'onnxruntime~=1.32.0' (not tried here)" in note.fix
+    assert "`pip install 'torch~=2.13.0' 'onnxruntime~=1.32.0'`" in note.fix
     assert (report.verdict, report.headline) == (Verdict.DONE, "no problem found")
 
 

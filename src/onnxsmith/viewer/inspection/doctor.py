@@ -267,7 +267,7 @@ def _newer(found: Found) -> Iterator[Problem]:
             where=", ".join(f"{name} {found.versions[name]} (tested: {version})" for name, version in newer.items()),
             why=f"the tests of onnxsmith {__version__} were run with older releases; a newer one may have renamed what "
             "onnxsmith uses. Results are verified all the same",
-            fix=f"nothing while your commands work; if one fails: `pip install {older}` (not tried here)",
+            fix=f"nothing while your commands work; if one fails: `pip install {older}`",
         )
 
 
