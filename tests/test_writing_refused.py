@@ -42,7 +42,7 @@ def test_the_fix_for_a_missing_folder_works_when_pasted(tmp_path: Path, command:
     with pytest.raises(OnnxsmithError) as caught:
         command(path)
     found = caught.value.problem
-    assert found.fix == f"mkdir -p {shlex.quote(str(path.parent))}"
+    assert found.fix == f"`mkdir -p {shlex.quote(str(path.parent))}`"
     assert ".onnxsmith-" not in f"{found.where} {found.why}"
     assert found.where in (str(path), str(path.parent))
     subprocess.run(found.fix, shell=True, check=True)

@@ -8,6 +8,7 @@ case gives the command or the files that a reader makes of them, and the part of
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,6 +64,10 @@ class Call:
     name: str = ""
 
 
+_OTHERS = ("python -c ", "mkdir ", "cp ", "mv ", "chmod ")
+"""Names the commands of other programs that a case carries out."""
+
+
 def label(one: Case | Call) -> str:
     """The name of a case in the list of tests."""
     return (one.name and f"{one.id}: {one.name}") or one.id
@@ -88,8 +93,18 @@ def _case(one: Case, folder: Path) -> None:
     assert found.fix, f"{one.id} has no fix"
     _write(one.changes, folder)
     for command in _next(one, found):
-        text, status = gallery.called(application.main, _split(command))
+        text, status = _called(command)
         assert status == 0, f"{found}\n\nafter the fix, `{command}` still fails:\n{text}"
+
+
+def _called(command: str) -> tuple[str, int]:
+    """What a command prints, and its exit status. Python runs in this process, programs of the system in a shell."""
+    if command.startswith("python -c "):
+        exec(compile(shlex.split(command)[2], command, "exec"), {})
+        return "", 0
+    if command.startswith(_OTHERS):
+        return gallery.in_bash(command, os.environ)
+    return gallery.called(application.main, _split(command))
 
 
 def _call(one: Call) -> None:
@@ -121,7 +136,7 @@ def _next(one: Case, found: Problem) -> list[str]:
     if remedy.kind == "option":
         return [f"{one.command} {pasted}"]
     assert remedy.kind == "command", f"nothing can be pasted: {remedy}"
-    if not pasted.startswith("onnxsmith "):
+    if not pasted.startswith(("onnxsmith ", *_OTHERS)):
         pytest.fail(f"a command of another program is not run here: {pasted}")
     return [pasted, one.command] if one.goes_on else [pasted]
 

@@ -29,7 +29,7 @@ def writing_refused(path: str | Path, error: OSError) -> tuple[str, str]:
     folder = target.absolute().parent
     elsewhere = f"give another path, such as {shlex.quote(str(Path(tempfile.gettempdir()) / target.name))}"
     if not folder.exists():
-        return f"the folder {folder} does not exist", f"mkdir -p {shlex.quote(str(folder))}"
+        return f"the folder {folder} does not exist", f"`mkdir -p {shlex.quote(str(folder))}`"
     if not folder.is_dir():
         return f"{folder} is a file, not a folder", elsewhere
     if target.is_dir():
@@ -58,7 +58,7 @@ def no_folder(folder: Path) -> OnnxsmithError:
         "save/no-folder",
         "the folder to write to does not exist",
         where=str(folder),
-        fix=f"mkdir -p {shlex.quote(str(folder))}",
+        fix=f"`mkdir -p {shlex.quote(str(folder))}`",
     )
 
 

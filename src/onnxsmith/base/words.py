@@ -12,6 +12,12 @@ def several(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def plural(noun: str) -> str:
+    """`named tensors`; `tensors that are not a graph output`."""
+    first, that, rest = noun.partition(" that is ")
+    return f"{first}s that are {rest}" if that else f"{first}s"
+
+
 def first_few(texts: Collection[str], most: int, between: str = ", ") -> str:
     """Lists the first texts, and counts those after `most`: `a, b and 3 more`, or `a; b; and 3 more`."""
     shown = between.join(list(texts)[:most])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import shlex
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -206,15 +207,19 @@ class Edit:
             where = f"{place}: {found.where}" if found.where else place
             # The cause, not the error: a traceback would show the problem twice.
             raise OnnxsmithError(
-                dataclasses.replace(found, where=where, fix=in_words_of_steps(found))
+                dataclasses.replace(found, where=where, fix=self._with_file(in_words_of_steps(found)))
             ) from error.__cause__
         self._steps.append((name.replace("_", "-"), done))
         self._applied.append(step)
 
+    def _with_file(self, fix: str) -> str:
+        """Returns the fix with the model's file in its commands; a step does not know the file."""
+        return fix if self._file is None else fix.replace(" MODEL", f" {shlex.quote(str(self._file))}")
+
     def finish(self) -> None:
         """Checks, verifies and writes the model; `result` then has the report. Leaving the block calls this method."""
         if not self._steps:
-            raise problem("edit/nothing", "the edit has no steps", where=self._where, fix="add a step")
+            raise problem("edit/nothing", "the edit has no steps", where=self._where, fix=self._first_step())
         with self._recorded() as place:
             with self._clock:
                 self._work.notes += self._unused()
@@ -233,6 +238,12 @@ class Edit:
             self.result = Result(report, self._work.model if good or path else None, path)
             if good:
                 place()
+
+    def _first_step(self) -> str:
+        """Returns the advice to do something in the edit, with a step as an example."""
+        names = [value.name or "" for value in self._work.model.graph.inputs]
+        example = f', such as m.rename("{names[0]}", "image")' if names else ""
+        return f"add a step{example}; `onnxsmith edit` lists the steps"
 
     def _unused(self) -> list[str]:
         """Removes the nodes that the steps left without a reader, or keeps them; returns a note that names them."""

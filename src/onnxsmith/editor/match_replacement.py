@@ -208,7 +208,7 @@ def _unknown(name: str, known: Mapping[str, Any]) -> OnnxsmithError:
         "edit/replacement",
         f"by reads {name}, which find does not have",
         why=f"find has {', '.join(known) or 'no variables'}",
-        fix="use the names of find's variables",
+        fix=f"write {' or '.join(known)} in place of {name}" if known else "write a constant in its place",
     )
 
 

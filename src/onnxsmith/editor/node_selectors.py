@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, plural, several
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
 from onnxsmith.graph.structure import provenance, tensor_paths, walk
 
@@ -117,7 +118,7 @@ class Selecting:
             raise problem(
                 "edit/selector",
                 f"{selector!r} names no tensor",
-                fix='write its name, "relu_1_out", or { producer = "relu_1" }',
+                fix=f"write its name in quotes, or {shown_table({'producer': self._some_node()})}",
             )
         places = self._places()
         exact = [place.value for place in places if selector in (place.name, place.value.name)]
@@ -142,8 +143,10 @@ class Selecting:
         return problem(
             "edit/no-match",
             f"{selector!r} matches no {what}" if others else f"no tensor is called {selector!r}",
-            why=f"it matches {first_few(others, _SHOWN)}" if others else f"the model has {several(len(names), what)}",
-            fix=f"the nearest names: {', '.join(near)}" if near else "`onnxsmith inspect MODEL --tensors` lists them",
+            why=f"it matches {first_few(others, _SHOWN)}"
+            if others
+            else f"the model has {several(len(names), what, plural(what))}",
+            fix=f"the nearest names: {', '.join(near)}" if near else "`onnxsmith inspect MODEL --nodes` lists them",
         )
 
     def _result(self, selector: Mapping[str, Any]) -> ir.Value:
@@ -152,7 +155,7 @@ class Selecting:
             raise problem(
                 "edit/selector",
                 f"a tensor's table has the keys producer and output, not {', '.join(map(str, selector))}",
-                fix='write { producer = "relu_1", output = 0 }',
+                fix=f"write {shown_table({'producer': self._some_node()})}, or the tensor's name",
             )
         node, index = self.node(selector["producer"]), selector.get("output", 0)
         if not isinstance(index, int) or not 0 <= index < len(node.outputs):
@@ -163,6 +166,10 @@ class Selecting:
                 fix="count the outputs from 0",
             )
         return node.outputs[index]
+
+    def _some_node(self) -> str:
+        """Returns the name of a node, as an example."""
+        return next((walk.node_label(node) for node in walk.all_nodes(self._model)), "relu_1")
 
     def _own(self, node: ir.Node) -> ir.Node:
         if node.graph is None:
@@ -188,13 +195,18 @@ class Selecting:
         if len(conditions) == 1 and not misses:
             key, wanted = next(iter(conditions.items()))
             near = tensor_paths.near(str(wanted), sorted({_said(node, key) for node in nodes} - {""}))
-            misses += [f"the nearest: {', '.join(near)}"] if near else []
+            misses += [f"write {key} = {' or '.join(_quoted(near))}"] if near else []
         return problem(
             "edit/no-match",
             f"no node matches {shown(selector)}",
             why=f"the model has {several(len(nodes), 'node')}",
             fix="; ".join(misses) or "`onnxsmith inspect MODEL --nodes` lists the nodes",
         )
+
+
+def _quoted(texts: Iterable[str]) -> list[str]:
+    """Returns the texts as a patch file has them."""
+    return [f'"{one}"' for one in texts]
 
 
 def _said(node: ir.Node, key: str) -> str:
@@ -231,8 +243,16 @@ def _conditions(selector: Any) -> Mapping[str, Any]:
         "edit/selector",
         f"{shown(selector)} selects no nodes" + (f": {', '.join(wrong)} is no condition" if wrong else ""),
         why=f"a selector is a name, or a table of {', '.join(CONDITIONS)}",
-        fix='write "conv_1", "layer1/*", or { op = "Relu", module = "layer1.*" }',
+        fix="; or ".join(_corrected(selector)) or 'write "conv_1", "layer1/*", or { op = "Relu", module = "layer1.*" }',
     )
+
+
+def _corrected(selector: Any) -> list[str]:
+    """Returns the conditions that were probably meant."""
+    if not isinstance(selector, Mapping):
+        return []
+    near = {str(key): difflib.get_close_matches(str(key), CONDITIONS, 1, 0.5) for key in selector}
+    return [f"write {meant[0]} in place of {key}" for key, meant in near.items() if meant and key not in CONDITIONS]
 
 
 def _meets(node: ir.Node, key: str, wanted: Any) -> bool:
@@ -276,7 +296,7 @@ def _many(selector: Any, what: str, names: list[str]) -> OnnxsmithError:
         "edit/many-matches",
         f"{shown(selector)} matches {several(len(names), what)}, and this step takes one",
         why=f"it matches {first_few(names, _SHOWN)}",
-        fix=f"name one of them: {names[0]!r}",
+        fix=f"name one of them: {first_few(list(map(repr, names)), _SHOWN, ' or ')}",
     )
 
 

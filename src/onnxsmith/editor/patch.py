@@ -35,6 +35,7 @@ from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import problem
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
 from onnxsmith.editor.steps.base import Step
+from onnxsmith.graph.files.load import near_files
 from onnxsmith.graph.files.save import disk_problems
 from onnxsmith.graph.operators import constant_tensors
 from onnxsmith.graph.structure import walk
@@ -64,42 +65,55 @@ def make(name: str, given: tuple[Any, ...], fields: Mapping[str, Any], where: st
     known = kinds()
     kind = known.get(name.replace("-", "_"))
     if kind is None:
-        near = difflib.get_close_matches(name, known, 1, 0.4)
+        near = difflib.get_close_matches(name.replace("-", "_"), known, 1, 0.4)
+        written = [one.replace("_", "-") if ", step " in where else one for one in (*near, *known)]
         raise problem(
             "edit/unknown-step",
             f"there is no step {name!r}",
             where=where,
-            why=f"the steps are {', '.join(known)}",
-            fix=f"write {near[0]!r}" if near else "`onnxsmith edit` lists the steps",
+            why=f"the steps are {', '.join(written[len(near) :])}",
+            fix=f"write {written[0]!r}" if near else "`onnxsmith edit` lists the steps",
         )
     allowed = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     named = {key.replace("-", "_") + ("_" if key in ("from", "in") else ""): value for key, value in fields.items()}
     if len(given) > len(kind.first):
-        raise _argument(name, f"{name} takes at most {len(kind.first)} arguments without a name", allowed, where)
+        raise _argument(
+            name,
+            f"{name} takes at most {len(kind.first)} arguments without a name",
+            allowed,
+            where,
+            f"name the others: {', '.join(f'{one.rstrip(chr(95))}=…' for one in list(allowed)[len(kind.first) :])}",
+        )
     for field, value in zip(kind.first, given, strict=False):
         if field in named:
-            raise _argument(name, f"{name} was given {field} twice", allowed, where)
+            raise _argument(name, f"{name} was given {field} twice", allowed, where, f"leave {field}= out")
         named[field] = value
     for key in named:
         if key not in allowed:
             near = difflib.get_close_matches(key, allowed, 1, 0.6)  # a wrong guess misleads: new is not node
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise _argument(name, f"{name} has no field {key.rstrip('_')}{hint}", allowed, where)
-    missing = [one.name for one in allowed.values() if one.default is dataclasses.MISSING and one.name not in named]
-    missing = [one for one in missing if allowed[one].default_factory is dataclasses.MISSING]
+            lacks = [one for one, field in allowed.items() if one not in named and _is_needed(field)]
+            meant = near or lacks or [one for one in allowed if one not in named]
+            fix = f"write {' or '.join(one.rstrip('_') for one in meant)} in place of {key.rstrip('_')}"
+            raise _argument(name, f"{name} has no field {key.rstrip('_')}", allowed, where, fix)
+    missing = [one.rstrip("_") for one, field in allowed.items() if one not in named and _is_needed(field)]
     if missing:
-        raise _argument(name, f"{name} needs {', '.join(one.rstrip('_') for one in missing)}", allowed, where)
+        fix = f"add {', '.join(f'{one} = …' for one in missing)}; `onnxsmith edit` says what it is"
+        raise _argument(name, f"{name} needs {', '.join(missing)}", allowed, where, fix)
     return kind(**named)
 
 
-def _argument(name: str, what: str, allowed: Mapping[str, Any], where: str) -> Exception:
+def _is_needed(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING is field.default_factory
+
+
+def _argument(name: str, what: str, allowed: Mapping[str, Any], where: str, fix: str) -> Exception:
     fields = ", ".join(field.rstrip("_") for field in allowed)
     return problem(
         "edit/step-argument",
         what,
         where=where,
         why=f"the fields of {name} are {fields}",
-        fix="correct the field's name, or add it",
+        fix=fix,
     )
 
 
@@ -113,7 +127,13 @@ def read(path: str | Path) -> list[Step]:
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise problem("edit/patch-file", "the patch file cannot be read", where=str(file), why=str(error)) from error
+        raise problem(
+            "edit/patch-file",
+            "the patch file cannot be read",
+            where=str(file),
+            why=error.strerror or str(error),
+            fix=near_files(file) or f"check the path; relative paths start at {Path.cwd()}",
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise problem(
             "edit/patch-file", "the patch file is not TOML", where=str(file), why=str(error), fix=_EXAMPLE
@@ -225,7 +245,11 @@ def _from_file(path: Path) -> np.ndarray[Any, Any]:
     except (OSError, ValueError, EOFError) as error:
         why = str(error)
     raise problem(
-        "edit/patch-file", "an array cannot be read", where=str(path), why=why, fix="write it with numpy.save"
+        "edit/patch-file",
+        "an array cannot be read",
+        where=str(path),
+        why=why,
+        fix=f"write it with numpy.save({str(path)!r}, array)",
     )
 
 

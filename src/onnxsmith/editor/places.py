@@ -193,5 +193,5 @@ def _wrong(what: str, name: str, why: str) -> OnnxsmithError:
         what,
         where=f"where, {name}" if name else "where",
         why=why,
-        fix='write where = { x = { dtype = "float32", rank = 2 } }',
+        fix=f'write where = {{ {name or "x"} = {{ dtype = "float32", rank = 2 }} }}',
     )

@@ -92,9 +92,16 @@ def _data(path: Path) -> Iterator[DataFile]:
 def model_path(source: str | Path) -> Path | None:
     """Returns the model file that a text such as `m.onnx` or `m.onnx@openvino` names; None if there is none."""
     for text in (str(source), str(source).rpartition("@")[0]):
-        if "\0" not in text and Path(text).suffix in _SUFFIXES and Path(text).is_file():
+        if Path(text).suffix in _SUFFIXES and _is_file(text):
             return Path(text)
     return None
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name; a null byte
+        return False
 
 
 def _paths(source: Any) -> Iterator[Path]:

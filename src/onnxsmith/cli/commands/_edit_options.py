@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from onnxsmith.base.options import argument, flag, group, option
+from onnxsmith.base.options import argument, fields_of, flag, group, option, spelled
+from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.settings import Save, Verify
 from onnxsmith.cli.commands.base import Command
@@ -52,7 +55,26 @@ class Editing(Command):
             from onnxsmith.base.problem import problem
 
             raise problem("edit/no-output", "no output file was given", fix="add -o edited.onnx")
-        return edited(self, lambda edit: edit.apply(self.steps()), Edit)
+        try:
+            return edited(self, lambda edit: edit.apply(self.steps()), Edit)
+        except OnnxsmithError as error:
+            raise OnnxsmithError(replace(error.problem, fix=_in_options(error.problem.fix, self))) from error.__cause__
+
+
+_FIELD = re.compile(r"""\b([a-z_]+) = ("[^"]*"|\d+|\[[^\]]*\])""")
+"""Matches a field of a step with its value, as a patch file has it."""
+
+
+def _in_options(fix: str, command: Editing) -> str:
+    """Returns a fix in the words of the command line: the fields of its step are options of the command."""
+    known = {spelled(field) for field in fields_of(type(command))} - {"--output"}
+
+    def option(match: re.Match[str]) -> str:
+        name, value = f"--{match[1].replace('_', '-')}", match[2]
+        values = re.findall(r'"([^"]*)"', value) or [value]
+        return " ".join(f"{name} {shlex.quote(one)}" for one in values) if name in known else match[0]
+
+    return fix if command.name == "edit" or "do = " in fix else _FIELD.sub(option, fix)
 
 
 def edited(command: Editing, change: Any, edit: Any) -> Report:

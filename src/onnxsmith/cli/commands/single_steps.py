@@ -115,15 +115,25 @@ class Layout(Editing):
         asked = [("input", one) for one in self.input] + [("output", one) for one in self.graph_output]
         asked += [(self._kind(one), one) for one in self.port]
         if not asked:
-            raise problem(
-                "edit/layout", "no layout was given", fix="add NAME=NHWC, with the name of an input or output"
-            )
+            raise problem("edit/layout", "no layout was given", fix=f"add {' or '.join(self._layouts())}")
         for port, text in asked:
             name, _, layout = text.rpartition("=")
             if not name or not layout:
-                option = "--input" if port == "input" else "--graph-output"
-                raise problem("edit/layout", f"{text!r} is no layout of a port", fix=f"write {option} x=NHWC")
+                fix = f"write {' or '.join(self._layouts(text.strip('=')))}"
+                raise problem("edit/layout", f"{text!r} is no layout of a port", fix=fix)
             yield step("layout", **{port: name, "to": layout})
+
+    def _layouts(self, said: str = "") -> list[str]:
+        """Returns examples of what can be asked: an input or output, and a layout; one of the two may be `said`."""
+        from onnxsmith.graph.files.load import load
+
+        graph = load(self.model).graph
+        names = [
+            one.name or "" for one in (*graph.inputs, *graph.outputs) if one.shape is not None and len(one.shape) == 4
+        ]
+        if said in names or not names:
+            return [f"{said or 'x'}=NHWC"]
+        return [f"{name}={said or 'NHWC'}" for name in names[:3]]
 
     def _kind(self, text: str) -> str:
         """Returns whether the port is an input or an output of the model; an input for a name that is neither."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +82,16 @@ def _is_float(value: ir.Value) -> bool:
     return value.const_value is not None and value.const_value.dtype.is_floating_point()
 
 
+_SHOWN = 5
+"""Limits the names that a fix lists. A choice: one line."""
+
+
+def _one_of(names: Iterable[str]) -> str:
+    """Returns the advice to take one of a few initializers; nothing if there are none, or too many to name."""
+    few = list(names)
+    return f"write {' or '.join(map(repr, few))}" if 0 < len(few) <= _SHOWN else ""
+
+
 def _stored(work: Work, value: ir.Value, dtype: ir.DataType) -> float:
     """Stores one constant as `dtype`. Returns the largest relative change of an element."""
     name, tensor = value.name or "", value.const_value
@@ -91,7 +102,7 @@ def _stored(work: Work, value: ir.Value, dtype: ir.DataType) -> float:
             "edit/not-constant",
             f"{name!r} is not an initializer of the main graph",
             why="only these are stored in another dtype",
-            fix=f"the nearest: {', '.join(near)}" if near else "name one",
+            fix=_one_of(near or graph.initializers) or "leave the step out",
         )
     if not tensor.dtype.is_floating_point():
         raise problem(
@@ -150,7 +161,7 @@ class Constant(Step):
                 why="it is computed"
                 if value.producer() is not None
                 else "it is an input, which the caller or the loop gives",
-                fix="select an initializer: `onnxsmith inspect MODEL --weights` lists them",
+                fix=_one_of(work.model.graph.initializers) or "`onnxsmith inspect MODEL --tensors` lists the constants",
             )
         made = self._made(held, value.name or "")
         made.name = value.name

@@ -32,6 +32,12 @@ _STARTS = Takes("tensor that is no constant", lambda value: ir.convenience.get_c
 _ENDS = Takes("computed tensor", lambda value: value.producer() is not None)
 
 
+def _behind(ends: Iterable[ir.Value]) -> str:
+    """Returns the advice to end the part at a tensor that is computed from these."""
+    names = dict.fromkeys(out.name or "" for value in ends for use in value.uses() for out in use.node.outputs)
+    return f"end the part at a tensor behind it: {' or '.join(names)}" if names else "choose another end"
+
+
 @dataclass(frozen=True)
 class Extract(Step):
     """Keeps the nodes that compute the tensors `to` (by default the graph outputs) from the tensors `from`, which
@@ -66,7 +72,7 @@ class Extract(Step):
                 "edit/empty-part",
                 f"no node computes {', '.join(same)} in the part",
                 why="the tensor is a graph input, a constant, or one of `from`",
-                fix="choose a tensor behind it",
+                fix=_behind(ends),
             )
         border_types.complete(
             [value for value in starts if value.producer() is not None],

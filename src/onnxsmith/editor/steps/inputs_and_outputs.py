@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import shlex
 from dataclasses import dataclass
 from typing import Any
@@ -71,13 +73,26 @@ def _refusal(work: Work, value: ir.Value, held: ir.TensorProtocol | None) -> Onn
     if held is not None:
         others = f'to change its value, use the step constant: tensor = "{name}", value = …'
     elif not inside:
-        others = f"to begin the model there, use `onnxsmith extract MODEL --from {shlex.quote(name)} -o FILE`"
+        starts = " ".join(f"--from {shlex.quote(one)}" for one in (name, *_other_inputs(graph, value)))
+        others = f"to begin the model there, use `onnxsmith extract MODEL {starts} -o part.onnx`"
     return problem(
         "edit/not-constant",
         f"{name!r} is not a constant of the main graph",
         why="it belongs to a branch or a body, and only the main graph has inputs" if inside else "it is computed",
         fix=others,
     )
+
+
+def _other_inputs(graph: ir.Graph, start: ir.Value) -> list[str]:
+    """Returns the graph inputs that the outputs also need if the model begins at `start`."""
+    seen, left = {start}, [value for value in graph.outputs if value is not start]
+    while left:
+        value = left.pop()
+        node = value.producer()
+        if value not in seen and node is not None:
+            left += captures.reads(node)
+        seen.add(value)
+    return [value.name or "" for value in graph.inputs if value in seen and not value.is_initializer()]
 
 
 def _constant(model: ir.Model, name: str, tensor: ir.TensorProtocol) -> ir.Model:
@@ -126,7 +141,7 @@ class DropInput(Step):
                 "edit/no-match",
                 f"{value.name!r} is not a graph input",
                 why=f"the inputs are {', '.join(one.name or '' for one in graph.inputs)}",
-                fix=f"the nearest: {', '.join(near)}" if near else "name one of them",
+                fix=f"write {' or '.join(map(repr, near or [one.name for one in graph.inputs]))}",
             )
         name = value.name or ""
         used = _is_used(value)
@@ -136,7 +151,8 @@ class DropInput(Step):
                 "edit/input-needed",
                 f"the input {name!r} is read by {_readers(value)}",
                 why="without a value nothing is there to read",
-                fix=f'give a value that takes its place: value = {_example(value)}, or value = {{ file = "x.npy" }}',
+                fix=f"give a value that takes its place: value = {_example(value)}, or an array: "
+                f'value = {{ file = "{name}.npy" }}',
             )
         tensor = self._tensor(value) if self.value is not None else default
         graph.inputs.remove(value)
@@ -169,7 +185,7 @@ class DropInput(Step):
                         "edit/shape",
                         f"{name} has symbolic dimensions, and one number has no shape",
                         where=f"{name}: {shape}",
-                        fix="give an array of the shape that the input shall have",
+                        fix=f"give a value of the shape that the input shall have, such as value = {_example(value)}",
                     )
                 made = ir.tensor(np.broadcast_to(made.numpy(), shape.numpy()).copy(), dtype=made.dtype)
         if value.dtype is not None and made.dtype != value.dtype:
@@ -185,7 +201,7 @@ class DropInput(Step):
             raise problem(
                 "edit/shape",
                 f"{name} has the shape {value.shape}, the value has {list(dims(made))}",
-                fix="give a value of the input's shape",
+                fix=f"give a value of the input's shape, such as value = {_example(value)}",
             )
         return made
 
@@ -207,16 +223,26 @@ _SHOWN_READERS = 3
 """Limits the readers that an error names. A choice: one line."""
 
 
+_LONGEST_EXAMPLE = 16
+"""Limits the numbers of an example. A choice: one line."""
+
+
 def _readers(value: ir.Value) -> str:
     names = dict.fromkeys(walk.node_label(use.node) for use in value.uses())
     return first_few(names, _SHOWN_READERS) if names else "no node, and is a graph output"
 
 
 def _example(value: ir.Value) -> str:
-    """Returns an example number of the input's dtype."""
-    if value.dtype == ir.DataType.BOOL:
-        return "true"
-    return "1" if value.dtype is not None and value.dtype.is_integer() else "1.0"
+    """Returns an example of a value: a number, which fills a fixed shape, or else a list of the input's shape, in which
+    symbolic dimensions have the size 1."""
+    integer = value.dtype is not None and value.dtype.is_integer()
+    number: Any = True if value.dtype == ir.DataType.BOOL else 1 if integer else 1.0
+    if value.shape is None or value.shape.is_static():
+        return json.dumps(number)
+    sizes = [size if isinstance(size, int) else 1 for size in value.shape]
+    if math.prod(sizes) > _LONGEST_EXAMPLE:
+        return f'{{ file = "{value.name}.npy" }}, written with numpy.save'
+    return json.dumps(np.full(sizes, number).tolist())
 
 
 def _fixed(model: ir.Model, name: str, tensor: ir.TensorProtocol | None) -> ir.Model:
@@ -249,7 +275,7 @@ class DropOutput(Step):
                     "edit/no-match",
                     f"{value.name!r} is not a graph output",
                     why=f"the outputs are {', '.join(one.name or '' for one in graph.outputs)}",
-                    fix=f"the nearest: {', '.join(near)}" if near else "name one of them",
+                    fix=f"write {' or '.join(map(repr, near or [one.name for one in graph.outputs]))}",
                 )
         left = [value for value in graph.outputs if value not in wanted]
         if not left:
@@ -315,7 +341,7 @@ class Expose(Step):
             raise problem(
                 "edit/is-output",
                 f"{outputs[0]!r} is a graph output already",
-                fix=f"leave it out: {', '.join(rest)}" if rest else "leave the step out",
+                fix=f"leave it out, and keep {', '.join(rest)}" if rest else "leave the step out",
             )
         return values
 
@@ -339,7 +365,11 @@ class Expose(Step):
         if self.name is None:
             return work.names.free(name)
         if name in {place.value.name for place in tensor_paths.places(work.model)}:
-            raise problem("edit/name-taken", f"another tensor is called {name!r}", fix="choose a name that is free")
+            raise problem(
+                "edit/name-taken",
+                f"another tensor is called {name!r}",
+                fix=f"choose a name that is free, such as {work.names.free(name)}",
+            )
         return name
 
     def _bring_out(self, work: Work, inner: list[ir.Value]) -> list[str]:

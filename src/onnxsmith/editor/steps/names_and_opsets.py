@@ -12,7 +12,7 @@ from onnxsmith.base.words import several
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph.shapes.dims import symbols
-from onnxsmith.graph.structure import tensor_paths, versions, walk
+from onnxsmith.graph.structure import fresh, tensor_paths, versions, walk
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.graph.surgery.names import rename_ports, rename_symbols
@@ -44,7 +44,12 @@ class Rename(Step):
     def _node(self, work: Work) -> str:
         node = work.find.node(self.node)
         if any(one.name == self.to and one is not node for one in walk.all_nodes(work.model)):
-            raise problem("edit/name-taken", f"another node is called {self.to!r}", fix="choose a name that is free")
+            free = fresh.unused(self.to, {node.name for node in walk.all_nodes(work.model)})
+            raise problem(
+                "edit/name-taken",
+                f"another node is called {self.to!r}",
+                fix=f"choose a name that is free, such as {free}",
+            )
         old, node.name = walk.node_label(node), self.to
         return f"node {old} → {self.to}"
 
@@ -57,7 +62,7 @@ class Rename(Step):
                 "edit/name-taken",
                 f"another tensor is called {self.to!r}",
                 why=_said(taken[0]),
-                fix="choose a name that is free, or rename the other tensor first",
+                fix=f"choose a name that is free, such as {work.names.free(self.to)}, or rename the other tensor first",
             )
         graph = work.model.graph
         if value.is_graph_output() and value.is_graph_input() and value in graph.inputs:
@@ -86,14 +91,14 @@ class Rename(Step):
                 "edit/no-match",
                 f"no symbolic dimension is called {self.dim!r}",
                 why=f"the model has {', '.join(known) or 'none'}",
-                fix=f"write {near[0]!r}" if near else "`onnxsmith inspect MODEL` shows them",
+                fix=f"write {' or '.join(map(repr, near[:1] or known))}" if known else "leave the step out",
             )
         if self.to in known:
             raise problem(
                 "edit/name-taken",
                 f"another dimension is called {self.to!r}",
                 why="two dimensions of one name must be equal",
-                fix="choose a name that is free",
+                fix=f"choose a name that is free, such as {fresh.unused(self.to, known)}",
             )
         rename_symbols(work.model, {self.dim: self.to})
         return f"dimension {self.dim} → {self.to}"

@@ -186,7 +186,7 @@ class Remove(Step):
                 "edit/several-results",
                 f"{walk.node_label(node)} cannot be removed: more than its first result is read",
                 why=f"{', '.join(value.name or '' for value in used)} are read, and one operand cannot stand for all",
-                fix="rewire the readers first with the step wire",
+                fix=f"let the readers read other tensors first: {_wiring(node)}",
             )
 
     def _stand_ins(self, work: Work, nodes: list[ir.Node]) -> dict[ir.Value, ir.Value]:
@@ -273,6 +273,14 @@ class Remove(Step):
         made.name = name
         if not same:
             work.change(made)
+
+
+def _wiring(node: ir.Node) -> str:
+    """Returns the steps, but for their tensor, after which nothing reads the further results of a node."""
+    uses = [use for value in node.outputs[1:] for use in value.uses()]
+    steps = [f'do = "wire", node = "{walk.node_label(use.node)}", input = {use.idx}, tensor = …' for use in uses]
+    outputs = [f'do = "drop-output", output = "{value.name}"' for value in node.outputs[1:] if value.is_graph_output()]
+    return first_few([*steps, *outputs], 3, "; ")
 
 
 def _used(node: ir.Node) -> list[ir.Value]:

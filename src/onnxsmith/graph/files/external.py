@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import shlex
 import warnings
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -19,6 +20,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files import tensor_validation
 from onnxsmith.graph.structure import carried_fields, name_validation, sparse, walk
+from onnxsmith.graph.structure.file_change import message_change
 
 EXTERNAL_FROM = 1024
 """Limits the bytes of tensors that stay in the model file, so that shapes and scalars need no second read. The same as
@@ -169,6 +171,7 @@ def _check_tensor(tensor: onnx.TensorProto, folder: Path | None, sizes: dict[str
             "the reference to external data is invalid",
             where=where,
             why=str(error),
+            fix="export the model again",
         ) from error
     if offset < 0 or length != expected or offset + length > sizes[location]:
         raise problem(
@@ -191,10 +194,20 @@ def _size(location: str, folder: Path, where: str) -> int:
             fix="export the model again",
         )
     if posix.is_absolute() or Path(location).is_absolute() or ".." in posix.parts or ":" in posix.parts[0]:
-        raise _outside(where, "the location is absolute or climbs out of the folder")
+        change = message_change(
+            where,
+            f"[setattr(e, 'value', {posix.name!r}) for t in m.graph.initializer for e in t.external_data "
+            f"if e.key == 'location' and e.value == {location!r}]",
+        )
+        fix = (
+            f"copy the file {posix.name!r} into the folder {str(folder.absolute())!r}, "
+            f"and refer to it by its bare name: {change}"
+        )
+        raise _outside(where, "the location is absolute or climbs out of the folder", fix)
     real = Path(os.path.realpath(folder / location))
     if not real.is_relative_to(os.path.realpath(folder)):
-        raise _outside(where, f"a link leads to {real}")
+        fix = f"make a copy of its own: {_copied_in_place(folder / location)}"
+        raise _outside(where, f"a link leads to {real}", fix)
     try:
         facts = real.stat()
     except OSError as error:
@@ -203,26 +216,52 @@ def _size(location: str, folder: Path, where: str) -> int:
             "the file with the weights is missing",
             where=where,
             why=f"the model keeps weights in a second file, which has to lie beside it ({error.strerror})",
-            fix=f"copy {location!r} into {folder}",
+            fix=_renamed(folder, location) or f"copy {location!r} into the folder {str(folder.absolute())!r}",
         ) from error
     if not real.is_file():
-        raise problem("model/external-damaged", "the location of the weights is not a file", where=where)
+        raise problem(
+            "model/external-damaged",
+            "the location of the weights is not a file",
+            where=where,
+            fix=f"put the data file there in place of {str(real)!r}",
+        )
     if facts.st_nlink > 1:
         raise problem(
             "model/external-outside",
             "external data that is a hard link is refused",
             where=where,
             why="a hard link can be the same file as one outside the model's folder",
-            fix="make a copy of its own: `cp DATA DATA.copy && mv DATA.copy DATA`",
+            fix=f"make a copy of its own: {_copied_in_place(folder / location)}",
         )
     return facts.st_size
 
 
-def _outside(where: str, why: str) -> OnnxsmithError:
+def _copied_in_place(path: Path) -> str:
+    """Returns a command that puts a copy in the place of a link."""
+    old, copy = _short(path), _short(path.with_name(f"{path.name}.copy"))
+    return f"`cp -L {old} {copy} && mv {copy} {old}`"
+
+
+def _renamed(folder: Path, location: str) -> str:
+    """Returns the advice to give a data file in the folder the name that the model looks for; nothing if none lies
+    there. A model that was renamed together with its data file still looks for the old name."""
+    found = [one for one in sorted(folder.iterdir()) if one.suffix in (".data", ".bin", ".weight") and one.is_file()]
+    if len(found) != 1:
+        return ""
+    name = f"if {found[0].name!r} has its weights, give it the name that the model looks for"
+    return f"{name}: `mv {_short(found[0])} {_short(folder / location)}`"
+
+
+def _short(path: Path) -> str:
+    """Returns the path as it is pasted: relative, if it is in the current folder."""
+    return shlex.quote(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path))
+
+
+def _outside(where: str, why: str, fix: str) -> OnnxsmithError:
     return problem(
         "model/external-outside",
         "external data outside the model's folder is refused",
         where=where,
         why=f"{why}; a model could read any file of this machine that way",
-        fix="copy the data file beside the model (`cp -L` follows links) and refer to it by its bare name",
+        fix=fix,
     )

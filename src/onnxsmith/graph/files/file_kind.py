@@ -19,6 +19,8 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"\x89HDF", "an HDF5 file", "convert it with the tool of the framework that wrote it"),
 )
 
+_SHOWN = 3
+"""Limits the models that a fix names."""
 _MODEL_FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}
 """Maps the field numbers of `ModelProto` to wire types, from onnx.proto."""
 
@@ -54,7 +56,22 @@ def not_a_model(data: bytes, path: Path) -> OnnxsmithError:
         "this is not an ONNX model",
         where=str(path),
         why=f"it begins with {data[:12]!r}",
-        fix="check that the path is right",
+        fix=models_in(path.parent) or "check that the path is right",
+    )
+
+
+def models_in(folder: Path) -> str:
+    """Returns the advice to take a model in this folder; nothing if none lies there."""
+    try:
+        found = sorted(folder.glob("*.onnx")) or sorted(folder.glob("*/*.onnx"))
+    except OSError:
+        return ""
+    shown = [repr(str(one)) for one in found[:_SHOWN]]
+    more = f" or one of {len(found) - len(shown):,} more" if len(found) > len(shown) else ""
+    return (
+        f"write {', or '.join(shown)}{more}: {'this is a model' if len(found) == 1 else 'these are models'}"
+        if shown
+        else ""
     )
 
 

@@ -8,10 +8,12 @@ missing, too short, or outside the model's folder.
 from __future__ import annotations
 
 import difflib
+import errno
 import itertools
 import logging
 import os
 import re
+import shlex
 from collections import Counter
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files import external, tensor_validation
 from onnxsmith.graph.structure import name_validation, sparse, utf8_checks
+from onnxsmith.graph.structure.file_change import message_change
 
 PROTOBUF_LIMIT = 2**31 - 1
 """Limits the bytes of a protocol buffer message, whose size is a signed 32-bit number. A larger model needs external
@@ -155,7 +158,13 @@ def _parse(path: Path) -> onnx.ModelProto:
         try:
             return parse_text(data.decode(), where=str(path))
         except UnicodeDecodeError as error:
-            raise problem("model/text-syntax", "the file is not text", where=str(path), why=str(error)) from error
+            raise problem(
+                "model/text-syntax",
+                "the file is not text",
+                where=str(path),
+                why=str(error),
+                fix=f"if it is a model, rename it: `mv {shlex.join([str(path), str(path.with_suffix('.onnx'))])}`",
+            ) from error
     from onnxsmith.graph.files import file_kind
 
     try:
@@ -167,13 +176,14 @@ def _parse(path: Path) -> onnx.ModelProto:
     return proto
 
 
-def _near_files(path: Path) -> str:
+def near_files(path: Path) -> str:
     """Returns the advice to take a file of a similar name in the same folder; nothing if there is none."""
     try:
         names = [one.name for one in path.parent.iterdir() if one.is_file()]
     except OSError:
         return ""
-    near = difflib.get_close_matches(path.name, names, 1)
+    alike = [name for name in names if Path(name).suffix == path.suffix]
+    near = difflib.get_close_matches(path.name, names, 1) or (alike if len(alike) == 1 else [])
     return f"write {str(path.with_name(near[0]))!r}, which is there" if near else ""
 
 
@@ -185,16 +195,18 @@ def _read(path: Path) -> bytes:
             "model/not-found",
             "there is no such file",
             where=str(path),
-            fix=_near_files(path) or f"check the path; relative paths start at {Path.cwd()}",
+            fix=near_files(path) or f"check the path; relative paths start at {Path.cwd()}",
         ) from error
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
+    from onnxsmith.graph.files import file_kind
+
     if not path.is_file():
         raise problem(
             "model/not-a-file",
             "this is not a file",
             where=str(path),
-            fix="give the path of the .onnx file itself",
+            fix=file_kind.models_in(path) or "give the path of the .onnx file itself",
         )
     if size == 0:
         raise problem(
@@ -210,7 +222,8 @@ def _read(path: Path) -> bytes:
             f"the file has {size:,} bytes; one protocol buffer message ends at {PROTOBUF_LIMIT:,}",
             where=str(path),
             why="weights over 2 GB have to be in external data",
-            fix="export again with the weights in external data",
+            fix="export again: `onnxsmith export` puts the weights into a data file by itself, torch.onnx.export does "
+            "with external_data=True, and onnx.save with save_as_external_data=True",
         )
     try:
         return path.read_bytes()
@@ -219,7 +232,13 @@ def _read(path: Path) -> bytes:
 
 
 def _unreadable(path: Path, error: Exception) -> OnnxsmithError:
-    return problem("model/unreadable", "the file cannot be read", where=repr(str(path)), why=str(error))
+    if isinstance(error, PermissionError):
+        fix = f"`chmod u+r {shlex.quote(str(path))}`, or ask its owner"
+    elif isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP):
+        fix = "copy the file to a disk of this machine, and give the path of the copy"
+    else:
+        fix = f"check the path: no file can have it{near_files(path) and '; or ' + near_files(path)}"
+    return problem("model/unreadable", "the file cannot be read", where=repr(str(path)), why=str(error), fix=fix)
 
 
 def parse_text(text: str, *, where: str) -> onnx.ModelProto:
@@ -229,7 +248,12 @@ def parse_text(text: str, *, where: str) -> onnx.ModelProto:
         OnnxsmithError: `model/text-syntax`.
     """
     if _depth(text) > _DEEPEST_TEXT:  # onnx's parser recurses, and overflows the stack on very deep text
-        raise problem("model/text-syntax", f"the ONNX text nests over {_DEEPEST_TEXT} deep", where=where)
+        raise problem(
+            "model/text-syntax",
+            f"the ONNX text nests over {_DEEPEST_TEXT} deep",
+            where=where,
+            fix="check that every bracket is closed; a model that nests so deep has to be an .onnx file",
+        )
     try:
         proto: onnx.ModelProto = onnx.parser.parse_model(text)
     except (onnx.parser.ParseError, DecodeError, TypeError) as error:  # a lone surrogate is a TypeError
@@ -237,10 +261,16 @@ def parse_text(text: str, *, where: str) -> onnx.ModelProto:
             "model/text-syntax",
             "the ONNX text does not parse",
             where=where,
-            why=str(error).strip(),
-            fix="see `onnxsmith inspect MODEL --text` for the notation",
+            why=_said(error),
+            fix="correct it there; `onnxsmith explain model/text-syntax` shows a whole model in the notation",
         ) from error
     return proto
+
+
+def _said(error: Exception) -> str:
+    """Returns the message of onnx's parser, which gives it as bytes."""
+    said = error.args[0] if error.args else error
+    return (said.decode(errors="replace") if isinstance(said, bytes) else str(said)).strip()
 
 
 def _depth(text: str) -> int:
@@ -255,7 +285,8 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
             f"the file has IR version {proto.ir_version}",
             where=where,
             why=f"the installed onnx {onnx.__version__} reads up to {onnx.IR_VERSION}",
-            fix="`pip install --upgrade onnx`, or write the file again with an older IR version",
+            fix=f"`pip install --upgrade onnx`, or if the model needs nothing of the newer format, "
+            f"{message_change(where, f'm.ir_version = {onnx.IR_VERSION}')}",
         )
     known = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": onnx.defs.onnx_ml_opset_version()}
     for imports in (proto.opset_import, *(function.opset_import for function in proto.functions)):
@@ -267,7 +298,8 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
                     f"the file uses {domain or 'opset'} {version}",
                     where=where,
                     why=f"the installed onnx {onnx.__version__} knows up to {known[domain]}",
-                    fix="`pip install --upgrade onnx`, or export again at an older opset",
+                    fix="`pip install --upgrade onnx`, or export again with "
+                    f"{domain or 'opset'} {known[domain]} or older",
                 )
         twice = [domain for domain, count in Counter(domain for domain, _ in versions).items() if count > 1]
         if twice:

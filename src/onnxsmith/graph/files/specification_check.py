@@ -17,6 +17,7 @@ from onnxsmith.base.words import first_few
 from onnxsmith.graph.files import operand_clashes
 from onnxsmith.graph.files.external import in_memory
 from onnxsmith.graph.structure import carried_fields, schema, walk
+from onnxsmith.graph.structure.file_change import message_change
 from onnxsmith.graph.structure.file_paths import is_text
 from onnxsmith.graph.structure.model_copy import cloned
 
@@ -69,7 +70,7 @@ def check(model: ir.Model, *, where: str = "the model", file: Path | None = None
     try:
         checked(full_check=False)
     except onnx.checker.ValidationError as error:
-        why, fix = _opset_too_old(model) or ("", "export it again, or undo the edit that did this")
+        why, fix = _opset_too_old(model, where) or ("", "export it again, or undo the edit that did this")
         raise problem(
             "model/invalid",
             "the model breaks the ONNX specification",
@@ -79,7 +80,11 @@ def check(model: ir.Model, *, where: str = "the model", file: Path | None = None
         ) from error
     except Exception as error:
         raise problem(
-            "model/invalid", "the model cannot be checked", where=where, why=_first_lines(str(error))
+            "model/invalid",
+            "the model cannot be checked",
+            where=where,
+            why=_first_lines(str(error)),
+            fix="export it again, or undo the edit that did this",
         ) from error
     return (_conflict(model, said, where),)  # the check without shape inference passed, so the inference raised it
 
@@ -113,7 +118,7 @@ def _refusal(model: ir.Model, *, full_check: bool) -> str:
     return ""
 
 
-def _opset_too_old(model: ir.Model) -> tuple[str, str] | None:
+def _opset_too_old(model: ir.Model, where: str) -> tuple[str, str] | None:
     """Returns the reason and the fix if the model has operators of ONNX that are newer than the opset that it declares;
     None if it has none, or only in functions, which declare an opset of their own."""
     declared = model.opset_imports.get("", model.opset_imports.get("ai.onnx", 0))
@@ -134,9 +139,8 @@ def _opset_too_old(model: ir.Model) -> tuple[str, str] | None:
         if _DEPRECATED not in str(error):  # a deprecated operator still runs
             return why, f"export it again at opset {opset} or newer"
     return why, (
-        f'declare opset {opset}: in Python, `model = onnx.load("m.onnx")`, '
-        f'`next(one for one in model.opset_import if one.domain in ("", "ai.onnx")).version = {opset}`, '
-        '`onnx.save(model, "new.onnx")`'
+        f"declare opset {opset}: "
+        + message_change(where, f"next(o for o in m.opset_import if o.domain in ('', 'ai.onnx')).version = {opset}")
     )
 
 

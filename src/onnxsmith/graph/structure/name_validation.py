@@ -6,6 +6,7 @@ that is defined twice. The rules are those of the ONNX IR specification, "Graphs
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import onnx
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.structure import utf8_checks
+from onnxsmith.graph.structure.file_change import message_change, sorting
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def _refuse_what_would_be_lost(kinds: Kinds, where: str) -> None:
             f"the model has {' and '.join(kinds.lost)}, which cannot be kept yet",
             where=where,
             why="it would be dropped silently",
-            fix="remove it, or turn sparse tensors into dense ones",
+            fix="leave it out where the model is made; or make sparse tensors dense there",
         )
 
 
@@ -174,7 +176,7 @@ def _check_graph(graph: onnx.GraphProto, outer: tuple[_Scope, ...], where: str) 
             "an input or initializer of the graph has no name",
             where=place,
             why="without a name, no node can read it and no caller can set it",
-            fix="export the model again, or name it",
+            fix="export the model again, or name it where the file is written",
         )
     outputs = [value.name for value in graph.output]
     if not graph.node and not outputs:
@@ -207,7 +209,7 @@ def _made_twice(name: str, how: str, place: str) -> OnnxsmithError:
         f"{name!r} is defined twice ({how})",
         where=place,
         why="in one graph every name has one definition (static single assignment)",
-        fix="rename one of the two",
+        fix="give one of the two another name where the file is made, and write that name in the nodes that read it",
     )
 
 
@@ -244,7 +246,8 @@ def _check_reads(name: str, node: onnx.NodeProto, scopes: tuple[_Scope, ...], pl
         f"{describe(node)} reads {name!r}, which nothing makes",
         where=f"{place}, node {describe(node)}",
         why="no node, initializer or graph input has that name",
-        fix="export the model again; a weights file that was left out looks like this too",
+        fix=_near_names(name, scopes)
+        or "export the model again; weights that were left out of the file look like this",
     )
 
 
@@ -258,8 +261,26 @@ def _check_outputs(names: Iterable[str], scopes: tuple[_Scope, ...], place: str)
             f"nothing makes the graph output {name!r}",
             where=place,
             why="it is a value of the outer graph, which a subgraph cannot return directly" if around else "",
-            fix="pass it through an Identity node" if around else "export the model again, or remove the output",
+            fix=f'make it by a node of the subgraph: helper.make_node("Identity", ["{name}"], ["{name}_inside"]), and '
+            f'return "{name}_inside"'
+            if around
+            else _near_names(name, scopes)
+            or _without_output(name, place, is_main=len(scopes) == 1 and ", function " not in place),
         )
+
+
+def _near_names(name: str, scopes: tuple[_Scope, ...]) -> str:
+    """Returns the advice to write a similar name; nothing if no value in reach has one."""
+    near = difflib.get_close_matches(name, sorted(set().union(*(scope.known for scope in scopes))), 3)
+    return f"write {', or '.join(map(repr, near))} where the file is made, or export the model again" if near else ""
+
+
+def _without_output(name: str, place: str, *, is_main: bool) -> str:
+    if not is_main:
+        return "export the model again"
+    kept = f"o = [o for o in m.graph.output if o.name != {name!r}]"
+    change = message_change(place, f"{kept}; del m.graph.output[:]; m.graph.output.extend(o)")
+    return f"export the model again, or remove the output: {change}"
 
 
 def describe(node: onnx.NodeProto) -> str:
@@ -283,7 +304,7 @@ def _too_early(name: str, node: onnx.NodeProto, nodes: Sequence[onnx.NodeProto],
         f"{describe(node)} comes before the node that makes its input {name!r}",
         where=f"{place}, node {describe(node)}",
         why="the nodes of a graph must be in an order in which they can run",
-        fix="sort it: `import onnx_ir as ir; m = ir.load('in.onnx'); m.graph.sort(); ir.save(m, 'out.onnx')`",
+        fix=f"sort it: {sorting(place)}" if ", function " not in place else "put the first node behind the second",
     )
 
 
