@@ -298,6 +298,12 @@ PORTS = [
 ]
 NODES = [
     step(
+        "model/shape-conflict",
+        'do = "wire"\nnode = "add"\ninput = 1\ntensor = [1.0, 2.0, 3.0]',
+        'do = "wire"\nnode = "add"\ninput = 1\ntensor = [1.0, 2.0, 3.0, 4.0]',
+        ["correct the step"],
+    ),
+    step(
         "edit/no-operand",
         'do = "wire"\nnode = "product"\ninput = "X"\ntensor = 2.0',
         'do = "wire"\nnode = "product"\ninput = "B"\ntensor = 2.0',

@@ -29,7 +29,7 @@ def writing_refused(path: str | Path, error: OSError) -> tuple[str, str]:
     folder = target.absolute().parent
     elsewhere = f"give another path, such as {shlex.quote(str(Path(tempfile.gettempdir()) / target.name))}"
     if not folder.exists():
-        return f"the folder {folder} does not exist", f"`mkdir -p {shlex.quote(str(folder))}`"
+        return f"the folder {folder} does not exist", _made(folder)
     if not folder.is_dir():
         return f"{folder} is a file, not a folder", elsewhere
     if target.is_dir():
@@ -52,13 +52,19 @@ def refuse_missing(folder: Path) -> None:
         raise no_folder(folder)
 
 
+def _made(folder: Path) -> str:
+    """Returns the command that makes a folder, with a relative path if it is in the current folder."""
+    short = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+    return f"`mkdir -p {shlex.quote(str(short))}`"
+
+
 def no_folder(folder: Path) -> OnnxsmithError:
     """Returns the problem of a folder to write to that does not exist."""
     return problem(
         "save/no-folder",
         "the folder to write to does not exist",
         where=str(folder),
-        fix=f"`mkdir -p {shlex.quote(str(folder))}`",
+        fix=_made(folder),
     )
 
 

@@ -78,7 +78,7 @@ _DIVIDERS = re.compile(r"; or |, or |; ")
 _QUOTED = re.compile(r"`[^`]*`")
 _COMMAND = re.compile(r"`((?:onnxsmith|pip|python|npm|make|mkdir|cp|mv|chmod) [^`]+)`")
 _VALUE = r"""(?:'[^']*'|"[^"]*"|(?:\[[^\]]*\]|[^\s,;`'"\[])+)+"""
-_OPTION = rf"(?<![\w-])(?:--[a-z][a-z-]*|-o\b)(?:[ =](?!(?:{'|'.join(_SENTENCE)})\b|--){_VALUE})?"
+_OPTION = rf"(?<![\w-])(?:--[a-z][a-z-]*|-o\b)(?:[ =](?!(?:{'|'.join(_SENTENCE)})(?![\w/=-]|\.\w)|--){_VALUE})?"
 _AWAY = re.compile(r"\b(?:leave|remove|drop|without|out of|instead of)\b")
 """Words in front of an option that is to be left out."""
 _OPTIONS = re.compile(rf"{_OPTION}(?: {_OPTION})*")

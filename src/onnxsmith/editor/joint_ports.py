@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
@@ -103,8 +103,19 @@ def _refuse_misfit(given: Port, read: Port) -> None:
             f"the output {given.name!r} does not fit the input {read.name!r}",
             where=f"{given.name}={read.name}",
             why=f"the first gives {given}, the second reads {read}",
-            fix="insert a Cast, a Transpose or a Reshape with `onnxsmith edit` before you merge",
+            fix=_adapted(given, read),
         )
+
+
+def _adapted(given: Port, read: Port) -> str:
+    """Returns the advice to change the input of the second model by a step, if one is enough."""
+    edit = "in a patch file for `onnxsmith edit` on the second model, before you merge"
+    shapes = sorted(map(str, given.shape or ())), sorted(map(str, read.shape or ()))
+    if given.kind == read.kind == "tensor" and _fits(replace(given, dtype=read.dtype), read):
+        return f'write do = "dtype", input = "{read.name}", to = "{given.dtype}" {edit}'
+    if given.dtype == read.dtype and shapes[0] == shapes[1]:
+        return f"change the order of its axes with `onnxsmith layout` before you merge: {read} has to become {given}"
+    return f"insert a Cast, a Transpose or a Reshape with the step insert, {edit}"
 
 
 _MODELS = ("first", "second")
@@ -209,5 +220,5 @@ def _two_sizes(one: _Meeting, before: tuple[Dim, Dim]) -> OnnxsmithError:
         f"{one.dims[1 - which]}",
         where=one.where,
         why=f"the {_MODELS[1 - which]} model has both sizes, and one name has one size",
-        fix=f"make the sizes of the {_MODELS[1 - which]} model symbolic or equal: `onnxsmith set-dim`",
+        fix=f"make the sizes of the {_MODELS[1 - which]} model symbolic or equal first, with `onnxsmith set-dim`",
     )

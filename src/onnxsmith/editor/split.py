@@ -5,6 +5,7 @@ computes.
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ from onnxsmith.base.words import first_few, several
 from onnxsmith.editor.node_selectors import Selecting, shown
 from onnxsmith.editor.piecewise import compared_in_turn
 from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.files.output_paths import free_path
 from onnxsmith.graph.files.save import as_read, disk_problems, save_for_now
 from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.model_identity import identifies
@@ -199,7 +201,8 @@ def _refuse_unclear(into: int | None, tensors: list[Any], nodes: bool) -> None:
             "split/how",
             "where should the model be divided?" if sum(given) != 1 else f"{into} is no number of pieces",
             why="one of --into, --at and --nodes says it",
-            fix="give --into 4 for 4 pieces, --at TENSOR for a piece up to it, or --nodes for a piece per node",
+            fix="give one of them: --into 2 for 2 pieces, or --nodes for a piece per node, or --at with a tensor for a "
+            "piece up to it",
         )
 
 
@@ -210,7 +213,7 @@ def _refuse_full(folder: Path) -> None:
             "the output is a file" if folder.is_file() else "the folder is not empty",
             where=str(folder),
             why="the pieces are written into a folder of their own",
-            fix="give the path of a new folder: -o pieces",
+            fix=f"give the path of a new folder: -o {shlex.quote(str(free_path(folder)))}",
         )
     refuse_missing(folder.absolute().parent)
 
@@ -319,11 +322,12 @@ def divided(model: ir.Model, into: int | None, tensors: list[Any], nodes: bool, 
         found = partition.at_tensors(model.graph, [_cut(model, one) for one in tensors])
         _refuse_lists(found, model.graph)
     if len(found) < 2:
+        ends = _ends(model.graph)
         raise problem(
             "split/one-piece",
             f"the model would stay in {several(len(found), 'piece')}",
             why=_why_one(model, tensors),
-            fix="`onnxsmith inspect MODEL --nodes` lists the nodes with their tensors",
+            fix=f"end a piece at {' or '.join(ends)}" if ends else "use the model as it is: it has no second piece",
         )
     return found
 
@@ -351,9 +355,18 @@ def _cut(model: ir.Model, selector: Any) -> ir.Value:
             "split/one-piece",
             f"no piece can end at {value.name!r}",
             why="it is a graph input, a weight, or inside a branch or a body",
-            fix="choose a tensor that a node of the main graph computes",
+            fix=f"write {' or '.join(_ends(model.graph))} in place of {value.name}",
         )
     return value
+
+
+def _ends(graph: ir.Graph) -> list[str]:
+    """Returns a few tensors at which a piece may end."""
+    nodes = partition.computing(graph)
+    names = [
+        value.name or "" for node in nodes for value in node.outputs if value.uses() and partition.may_cross(value)
+    ]
+    return list(dict.fromkeys(names))[:_SHOWN]
 
 
 def _refuse_lists(divided: list[list[ir.Node]], graph: ir.Graph) -> None:

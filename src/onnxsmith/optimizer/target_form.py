@@ -62,7 +62,7 @@ class ForTarget:
             raise problem(
                 "target/unknown",
                 f"there is no target {name!r}",
-                fix=f"write --target {near[0]}; there are {', '.join(names)}, onnxruntime{AT}VERSION and "
+                fix=f"write {near[0]} in place of {name}; there are {', '.join(names)}, onnxruntime{AT}VERSION and "
                 f"{FILE}FILE.toml",
             )
         installed = name in known and known[name].missing() is None

@@ -24,7 +24,12 @@ from onnxsmith.runtimes._lenient import checked as checked_model
 def checked(path: Path) -> Path:
     """Checks that a file can be written, and returns its path."""
     if path.is_dir():
-        raise problem("save/failed", "the target is a folder", where=str(path), fix="give the path of a file")
+        raise problem(
+            "save/failed",
+            "the target is a folder",
+            where=str(path),
+            fix=f"give the path of a file in it: {path / 'keep.txt'}",
+        )
     refuse_missing(path.absolute().parent)
     try:
         with beside(path):

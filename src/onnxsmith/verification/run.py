@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -167,7 +168,8 @@ def _check_output(path: Path) -> None:
             "output/unknown-kind",
             f"outputs cannot be written as {path.suffix or 'a file without a suffix'!r}",
             where=str(path),
-            fix=f"use .npz for all outputs, or {', '.join(sorted(IMAGES))} for an image",
+            fix=f"write -o {shlex.quote(str(path.with_suffix('.npz')))} for all outputs, or for an image one of "
+            f"{', '.join(sorted(IMAGES))}",
         )
 
 

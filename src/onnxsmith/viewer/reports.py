@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,6 +15,7 @@ from onnxsmith.base.report.base import ModelFile, Part, Report
 from onnxsmith.base.report.parts.capture import Program
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import first_few
+from onnxsmith.graph.files.load import near_files
 from onnxsmith.viewer import scene
 from onnxsmith.viewer.model_scene import Viewed
 from onnxsmith.viewer.overlays.base import Layer, Names, Overlaying
@@ -79,7 +81,8 @@ def read(source: str | Path | Report) -> Given:
             "the report cannot be read",
             where=str(source),
             why=str(error),
-            fix="give a file that another command wrote, such as `onnxsmith check model.onnx --json > report.json`",
+            fix=near_files(path)
+            or f"let a command write it: `onnxsmith check MODEL --json > {shlex.quote(str(path))}`",
         ) from error
     try:
         return Given(Report.from_json(text), str(source))

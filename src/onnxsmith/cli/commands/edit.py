@@ -47,7 +47,7 @@ class Edit(Editing):
                 "edit/no-patch",
                 "no patch file was given",
                 where=self.model,
-                fix="add the path of a .toml file with [[step]] tables",
+                fix="add the path of a .toml file with [[step]] tables; `onnxsmith edit` lists the steps",
             )
         return Report(self.name, Verdict.DONE, (StepList(tuple(patch.described())),), headline="")
 
@@ -80,6 +80,16 @@ class Merge(Command):
     def shown(self) -> tuple[str, ...]:
         return (self.output,)
 
+    def _wires(self, said: str) -> str:
+        """Returns a wire of the two models as an example; `said` may be one of its ends."""
+        from onnxsmith.graph.files.load import load
+
+        outputs = [value.name or "" for value in load(self.first).graph.outputs]
+        inputs = [value.name or "" for value in load(self.second).graph.inputs]
+        source = next((name for name in outputs if name in said), next(iter(outputs), "y"))
+        port = next((name for name in inputs if name in said.replace(source, "", 1)), next(iter(inputs), "x"))
+        return f"{source}={port}"
+
     def run(self) -> Report:
         from onnxsmith.base.problem import problem
         from onnxsmith.editor.merge import merge
@@ -87,12 +97,15 @@ class Merge(Command):
         if not self.output:
             raise problem("edit/no-output", "no output file was given", fix="add -o merged.onnx")
         if self.wire and self.siblings:
-            raise problem("merge/no-joint", "--siblings joins no tensors, but --wire does", fix="leave one of them out")
+            fix = "leave --siblings out, or leave --wire out"
+            raise problem("merge/no-joint", "--siblings joins no tensors, but --wire does", fix=fix)
         wires = {}
         for text in self.wire:
             source, equals, port = text.partition("=")
             if not (source and equals and port):
-                raise problem("merge/no-port", f"{text!r} is no wire", fix="write OUTPUT=INPUT: --wire features=x")
+                raise problem(
+                    "merge/no-port", f"{text!r} is no wire", fix=f"write {self._wires(text)} in place of {text}"
+                )
             wires[source] = port
         return merge(
             self.first,

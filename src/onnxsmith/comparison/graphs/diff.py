@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ def _checked(ignore: Iterable[str]) -> set[str]:
         raise problem(
             "diff/unknown-part",
             f"{unknown[0]!r} cannot be ignored",
-            fix=f"one of: {', '.join(IGNORED)}",
+            fix=f"write {' or '.join(difflib.get_close_matches(unknown[0], IGNORED, 1) or IGNORED)}",
         )
     return words
 

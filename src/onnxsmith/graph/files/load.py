@@ -176,15 +176,21 @@ def _parse(path: Path) -> onnx.ModelProto:
     return proto
 
 
-def near_files(path: Path) -> str:
-    """Returns the advice to take a file of a similar name in the same folder; nothing if there is none."""
+def near_file(path: Path) -> Path | None:
+    """Returns the file of a similar name in the same folder, or the only one of this suffix; None if there is none."""
     try:
         names = [one.name for one in path.parent.iterdir() if one.is_file()]
     except OSError:
-        return ""
+        return None
     alike = [name for name in names if Path(name).suffix == path.suffix]
     near = difflib.get_close_matches(path.name, names, 1) or (alike if len(alike) == 1 else [])
-    return f"write {str(path.with_name(near[0]))!r}, which is there" if near else ""
+    return path.with_name(near[0]) if near else None
+
+
+def near_files(path: Path) -> str:
+    """Returns the advice to take a file of a similar name in the same folder; nothing if there is none."""
+    found = near_file(path)
+    return f"write {str(found)!r}, which is there" if found is not None else ""
 
 
 def _read(path: Path) -> bytes:

@@ -6,8 +6,9 @@ links, `..` and the case of letters make no difference.
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,14 @@ def refuse_other_than_page(html: str) -> None:
             "the report would overwrite a file that is not an HTML page",
             where=html,
             why="that file may be needed",
-            fix="give the report another name, ending in .html",
+            fix=f"give the report another name, such as {free_path(path.with_suffix('.html'))}",
         )
+
+
+def free_path(path: Path, taken: Collection[Path] = ()) -> Path:
+    """Returns the path, or the first of `m_2.onnx`, `m_3.onnx` and so on that does not exist."""
+    numbered = (path.with_name(f"{path.stem}_{number}{path.suffix}") for number in itertools.count(2))
+    return next(one for one in itertools.chain([path], numbered) if one not in taken and not os.path.lexists(one))
 
 
 def _needed(target: Path, file: Path, why: str) -> Exception:
@@ -75,7 +82,7 @@ def _needed(target: Path, file: Path, why: str) -> Exception:
         f"the output would overwrite a needed file: {file.name}",
         where=str(target),
         why=why,
-        fix="give the output another name",
+        fix=f"give the output another name, such as {free_path(target)}",
     )
 
 
@@ -91,7 +98,7 @@ def _refuse_twice(targets: list[Path]) -> None:
                 "two outputs are the same file",
                 where=str(target),
                 why="the second would overwrite the first",
-                fix="give the two outputs different names",
+                fix=f"give one of the two another name, such as {free_path(target, {target})}",
             )
         seen[real] = target
 

@@ -12,6 +12,7 @@ import itertools
 import mmap
 import os
 import re
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -72,7 +73,7 @@ class Stage:
                 "the target is a link into another folder, and the model needs a data file beside it",
                 where=str(self.target),
                 why="readers look for the data file beside the link, not beside the linked file",
-                fix="give the path of the linked file",
+                fix=f"give the path of the linked file: {shlex.quote(str(self.target))}",
             )
         if outside and self._device:
             raise problem(
@@ -187,10 +188,12 @@ def staged(target: str | Path, *, durable: bool = True) -> Iterator[Stage]:
             "save/failed",
             f"a model is not written as text ({path.suffix})",
             where=str(path),
-            fix="give a path that ends in .onnx; `onnxsmith inspect MODEL --text` prints the text",
+            fix=f"write -o {shlex.quote(str(Path(target).with_suffix('.onnx')))}; `onnxsmith inspect --text` prints "
+            "a model as text",
         )
     if path.is_dir():
-        raise problem("save/failed", "the target is a folder", where=str(path), fix="give the path of a file")
+        fix = f"give the path of a file in it, such as {shlex.quote(str(Path(target) / 'model.onnx'))}"
+        raise problem("save/failed", "the target is a folder", where=str(path), fix=fix)
     refuse_missing(path.parent)
     with contextlib.ExitStack() as stack:
         with disk_problems(path):

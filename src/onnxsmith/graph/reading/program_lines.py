@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -49,7 +50,8 @@ def of_model(model: ir.Model, where: str) -> Program:
             where=where,
             why="the file was not written by torch.onnx with torch.export, or its metadata was removed; the "
             "TorchScript exporter writes source lines with verbose=True only",
-            fix="give the torch model as well: `onnxsmith inspect file.py:factory --program --onnx model.onnx`",
+            fix="give the torch model that it was exported from, as the export took it: "
+            f"`onnxsmith inspect file.py:factory --program --onnx {shlex.quote(where)}`",
         )
     paired = (replace(line, nodes=tuple(own[key])) for key, line in lines.items())
     return Program("the model", tuple(paired), tuple(unpaired), True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -153,8 +154,15 @@ def _unreadable(text: str) -> OnnxsmithError:
     return problem(
         "input/syntax",
         f"{text!r} does not give a dimension a size",
-        fix="write --dim batch=1, or a range: --dim height=64..1024",
+        fix=f"write {_meant(text)} in place of {text!r}; a range is written as height=64..1024",
     )
+
+
+def _meant(text: str) -> str:
+    """Returns a dimension and its size as they are written; a missing one is `batch`, or 1."""
+    words: list[str] = re.findall(r"\w+", text)
+    size = next((word for word in words if word.isdigit()), "1")
+    return f"{next((word for word in words if not word.isdigit()), 'batch')}={size}"
 
 
 # Keeps the ranges in the metadata of a file.

@@ -159,7 +159,9 @@ def translated(error: ErrorDetails, content: Mapping[str, Any], where: str) -> O
     if error["type"] == "extra_forbidden":
         return unknown_key(path, content, where)
     if error["type"] == "missing":
-        return invalid(f"the key {path[-1]} is missing", place, f"add {EXAMPLES[str(path[-1])]}")
+        lacks = [key for key in ("title", "unlisted") if key not in content] if len(path) == 1 else []
+        added = " and ".join(EXAMPLES[key] for key in lacks or [str(path[-1])])
+        return invalid(f"the key {path[-1]} is missing", place, f"add {added}")
     if error["type"] == "unknown_name":
         return problem("profile/unknown-name", error["msg"], where=place, fix=error["ctx"]["fix"])
     inner = [one for one in path if isinstance(one, str) and one != DATA]

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from onnxsmith.base.problem import problem
+from onnxsmith.graph.files.load import near_files
 from onnxsmith.targets.profiles import mistakes
 from onnxsmith.targets.profiles.profile_format import Profile
 from onnxsmith.targets.profiles.releases import AT, release
@@ -43,6 +44,10 @@ def named(name: str) -> Profile:
     return parsed(file.read_text(encoding="utf-8"), f"{name}.toml", name)
 
 
+def _either() -> str:
+    return f"give the path of a .toml file, or a built-in profile: {', '.join(built_in())}"
+
+
 def read(path: str | Path) -> Profile:
     """Reads the profile of a file.
 
@@ -53,12 +58,13 @@ def read(path: str | Path) -> Profile:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        near = mistakes.near_names(str(path), built_in())
         raise problem(
             "profile/unreadable",
             "the profile cannot be read",
             where=str(file),
             why=str(error),
-            fix=f"give the path of a .toml file, or a built-in profile: {', '.join(built_in())}",
+            fix=f"write {near}, a built-in profile" if near else near_files(file) or _either(),
         ) from error
     return parsed(text, str(file), file.stem)
 

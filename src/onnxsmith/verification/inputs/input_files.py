@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from onnxsmith.base.folders import replacing
 from onnxsmith.base.problem import problem
 from onnxsmith.graph.files import array_files
+from onnxsmith.graph.files.load import near_files
 from onnxsmith.graph.files.save import disk_problems, unwritten
 from onnxsmith.graph.structure.signature import Port
 
@@ -40,7 +42,10 @@ def read_npz(path: Path) -> dict[str, Array]:
             "the arrays cannot be read",
             where=str(path),
             why=_why_unread(path, error),
-            fix="write it with numpy.savez(path, name=array, …); object arrays are refused: reading them can run code",
+            fix=f"write it with numpy.savez({str(path)!r}, name=array, …); object arrays are refused: reading them can "
+            "run code"
+            if path.is_file()
+            else near_files(path) or f"check the path; relative paths start at {Path.cwd()}",
         ) from error
 
 
@@ -67,7 +72,7 @@ def write_npz(path: Path, values: Mapping[str, Any]) -> None:
             "output/not-an-array",
             f"{left[0]!r} cannot be written to an .npz",
             why="it is a sequence, an absent optional or strings",
-            fix="run it from Python and take the arrays there",
+            fix=f'run it from Python and take the value there: onnxsmith.run(…).outputs["{left[0]}"]',
         )
     with disk_problems(path), replacing(path) as aside, aside.open("wb") as file:
         array_files.write_npz(file, arrays)
@@ -100,7 +105,8 @@ def read_image(path: Path, port: Port) -> Array:
             f"input {port.name!r} cannot take an image",
             where=f"{port.name}: {port}",
             why="it is not a float or uint8 tensor with a channel axis of size 1 or 3",
-            fix="prepare the array yourself and pass it as .npz",
+            fix=f"prepare the array yourself, numpy.save({str(path.with_suffix('.npy'))!r}, array), and write "
+            f"{port.name}={path.with_suffix('.npy')} in place of the image",
         )
     try:
         with Image.open(path) as picture:
@@ -113,7 +119,9 @@ def read_image(path: Path, port: Port) -> Array:
             "the image cannot be read",
             where=str(path),
             why=f"{type(error).__name__}: {error}",
-            fix="save it as an 8-bit PNG or JPEG" if path.is_file() else "correct the path: there is no such file",
+            fix="save it as an 8-bit PNG or JPEG"
+            if path.is_file()
+            else near_files(path) or "correct the path: there is no such file",
         ) from error
     planes = pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
     if channel - (len(shape) - 3) == 2:
@@ -150,9 +158,9 @@ def write_image(array: Array, path: Path) -> None:
         raise problem(
             "output/not-an-image",
             f"an output of shape {list(array.shape)} is not one image",
-            fix="write it as .npz, or take one image of it",
+            fix=f"write -o {shlex.quote(str(path.with_suffix('.npz')))}, or take one image of it",
         )
-    pixels = _bytes(planes)
+    pixels = _bytes(planes, path)
     picture = Image.fromarray(pixels[0] if pixels.shape[0] == 1 else np.ascontiguousarray(np.moveaxis(pixels, 0, 2)))
     try:
         with replacing(path) as aside:
@@ -165,11 +173,11 @@ def write_image(array: Array, path: Path) -> None:
             "the image could not be written",
             where=str(path),
             why=str(error),
-            fix="give a path in an existing folder that ends in .png",
+            fix=f"write -o {shlex.quote(str(path.with_suffix('.png')))}",
         ) from error
 
 
-def _bytes(planes: Array) -> npt.NDArray[np.uint8]:
+def _bytes(planes: Array, path: Path) -> npt.NDArray[np.uint8]:
     """Converts to bytes: integers count as 0..255, floats and bools as 0..1; values outside are clipped."""
     if planes.dtype.kind in "iu":
         return np.clip(planes, 0, 255).astype(np.uint8)
@@ -178,6 +186,6 @@ def _bytes(planes: Array) -> npt.NDArray[np.uint8]:
         raise problem(
             "output/not-an-image",
             "the output has values that are not finite",
-            fix="write it as .npz and look for the values that are not finite",
+            fix=f"write -o {shlex.quote(str(path.with_suffix('.npz')))} and look for the values that are not finite",
         )
     return np.rint(np.clip(wide, 0, 1) * 255).astype(np.uint8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,8 +69,25 @@ def parse(text: str) -> InputSpec:
     raise problem(
         "input/syntax",
         f"{text!r} is neither an existing file nor a dtype with a shape",
-        fix="write --input x=float32[1,3,224,224], --input x=photo.png, or --input inputs.npz",
+        fix=_meant(text, name.strip(), value.strip()),
     )
+
+
+def _meant(text: str, name: str, value: str) -> str:
+    """Returns the advice to write what was probably meant: a file of a similar name, or a shape in other brackets."""
+    start = f"{name}=" if name else ""
+    if match := re.fullmatch(r"([a-z]+\d*)\s*[(\[{: ]\s*(\d+(?:\s*[,x]\s*\d+)*)\s*[)\]}]?", value):
+        sizes = re.sub(r"\s*[,x]\s*", ",", match[2])
+        return f"write {start}{match[1]}[{sizes}] in place of {text}"
+    if re.search(r"\.\w{2,5}$", value):
+        from onnxsmith.graph.files.load import near_file
+
+        found = near_file(Path(value).expanduser())
+        if found is not None:
+            return f"write {start}{found} in place of {text}"
+    name = name or "x"
+    shape = f"--input {name}=float32[1,3,224,224]"
+    return f"write a file or a dtype with sizes: {shape}, --input {name}=photo.png, or --input inputs.npz"
 
 
 def _file(text: str) -> Path | None:
@@ -84,24 +102,28 @@ def dtype(name: str, text: str) -> str:
     """Returns the ONNX name of a dtype as users write it: `float32` and `fp32` are `float`."""
     known = _SHORT.get(name, name)
     if known not in _DTYPES:
+        near = difflib.get_close_matches(name, ["float32", "float64", *_DTYPES[2:]], 1)
         raise problem(
             "input/syntax",
             f"{name!r} is not a dtype",
             where=text,
-            fix=f"one of: float32, float64, {', '.join(_DTYPES[2:])}",
+            fix=f"write {near[0]} in place of {name}"
+            if near
+            else f"write one of float32, float64, {', '.join(_DTYPES[2:])}",
         )
     return known
 
 
 def _dims(text: str, whole: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")]
     try:
-        dims = tuple(int(part) for part in text.split(",")) if text.strip() else ()
+        dims = tuple(map(int, parts)) if text.strip() else ()
     except ValueError as error:
         raise problem(
             "input/syntax",
             f"a size is not a number: [{text}]",
             where=whole,
-            fix="give example sizes as numbers; name dynamic axes with --dynamic",
+            fix=f"write a number in place of {', '.join(part for part in parts if not part.isdigit())}",
         ) from error
     if any(dim < 0 for dim in dims):
         raise problem("input/syntax", f"a size is negative: [{text}]", where=whole, fix="give sizes of 0 or more")
