@@ -180,9 +180,11 @@ def test_replacing_by_a_variable_and_by_a_result_inside_of_the_match(tmp_path: P
 
 
 def test_an_operator_of_a_newer_opset_names_the_command_that_converts(tmp_path: Path) -> None:
-    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(saved(NET, tmp_path)) as m:
+    path = saved(NET, tmp_path)
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(path) as m:
         m.replace("Mul(x, x)", "Swish(x)")
-    assert caught.value.problem.fix == "convert the model first: `onnxsmith opset MODEL 24 -o FILE`, or the step opset"
+    command = f"`onnxsmith opset {path} 24 -o converted.onnx`"
+    assert caught.value.problem.fix == f"convert the model first: {command}, or the step opset"
 
 
 @pytest.mark.parametrize(

@@ -107,12 +107,12 @@ def test_a_cast_of_all_takes_floats(tmp_path: Path) -> None:
     [
         (lambda m: m.drop_output("*"), "edit/no-outputs", 'output = ["y"]'),
         (lambda m: m.drop_output("x*"), "edit/no-match", "the nearest names: y, z"),
-        (lambda m: m.drop_input("[xy]"), "edit/input-needed", "value = 1.0"),
+        (lambda m: m.drop_input("[xy]"), "edit/input-needed", "value = [[1.0, 1.0, 1.0, 1.0]]"),
         (lambda m: m.drop_input("y*"), "edit/no-match", "the nearest names: x"),
         (lambda m: m.expose("y*"), "edit/no-match", "a, c"),
-        (lambda m: m.expose(["a", "y"]), "edit/is-output", "leave it out: a"),
+        (lambda m: m.expose(["a", "y"]), "edit/is-output", "leave it out, and keep a"),
         (lambda m: m.constant("c*", 1.0), "edit/no-match", "bias"),
-        (lambda m: m.add_input("c"), "edit/not-constant", "extract MODEL --from c -o FILE"),
+        (lambda m: m.add_input("c"), "edit/not-constant", "--from c --from x -o part.onnx"),
     ],
 )
 def test_the_fix_names_what_is_possible(change: Any, id_: str, said: str, tmp_path: Path) -> None:

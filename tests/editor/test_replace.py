@@ -77,7 +77,7 @@ def test_conditions(tmp_path: Path, conditions: str, left: str) -> None:
         ("where = { x = 2 }", "edit/where", "no table"),
         ("where = [2]", "edit/where", "where is [2], no table"),
         ('where = { x = { op = "Relu" } }', "edit/no-match", "as no node makes x"),
-        ("cuont = 2", "edit/step-argument", "did you mean count"),
+        ("cuont = 2", "edit/step-argument", "write count in place of cuont"),
     ],
 )
 def test_refused(tmp_path: Path, conditions: str, id_: str, told: str) -> None:

@@ -13,7 +13,7 @@ from onnxsmith.graph.operators import constant_tensors
 from onnxsmith.graph.operators.operator_methods import Operators
 from onnxsmith.graph.structure import schema, tensor_paths, versions, walk
 
-OTHER_OPSET = "convert the model first: `onnxsmith opset MODEL {} -o FILE`, or the step opset"
+OTHER_OPSET = "convert the model first: `onnxsmith opset MODEL {} -o converted.onnx`, or the step opset"
 """Is the fix if a new operator needs another opset. The number of the opset completes the text."""
 
 

@@ -82,7 +82,7 @@ def _meant(text: str, name: str, value: str) -> str:
     if re.search(r"\.\w{2,5}$", value):
         from onnxsmith.graph.files.load import near_file
 
-        found = near_file(Path(value).expanduser())
+        found = near_file(Path(value))
         if found is not None:
             return f"write {start}{found} in place of {text}"
     name = name or "x"
