@@ -141,7 +141,7 @@ class DropInput(Step):
                 "edit/no-match",
                 f"{value.name!r} is not a graph input",
                 why=f"the inputs are {', '.join(one.name or '' for one in graph.inputs)}",
-                fix=f"write {' or '.join(map(repr, near or [one.name for one in graph.inputs]))}",
+                fix=f"write {' or '.join(map(repr, near or [one.name or '' for one in graph.inputs]))}",
             )
         name = value.name or ""
         used = _is_used(value)
@@ -275,7 +275,7 @@ class DropOutput(Step):
                     "edit/no-match",
                     f"{value.name!r} is not a graph output",
                     why=f"the outputs are {', '.join(one.name or '' for one in graph.outputs)}",
-                    fix=f"write {' or '.join(map(repr, near or [one.name for one in graph.outputs]))}",
+                    fix=f"write {' or '.join(map(repr, near or [one.name or '' for one in graph.outputs]))}",
                 )
         left = [value for value in graph.outputs if value not in wanted]
         if not left:
