@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import pytest
 
 import onnxsmith
+from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Chart, Places, Report, Table
 from onnxsmith.base.report.parts.layers import Layers
 from onnxsmith.base.report.verdict import Verdict
@@ -259,3 +260,10 @@ def test_culprits_come_first_in_the_table_of_layers(tmp_path: Path) -> None:
     assert part.culprits == ("c",)
     assert table.rows[table.worst_first[0]][0] == "c"
     assert max(part.layers, key=lambda layer: layer.inherited).name != "c"
+
+
+def test_the_code_of_a_fix_keeps_its_lines() -> None:
+    code = "write there:\n    if x.shape[0] > 1:\n        return x"
+    page = to_html(Report("export", Verdict.FAILED, problems=(Problem("a/b", "w", fix=code),)))
+    assert "    if x.shape[0] &gt; 1:\n        return x" in page
+    assert ".problem td { white-space: pre-wrap; }" in page
