@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import onnxsmith
-from onnxsmith.base.problem import Problem
+from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.settings import Verify
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.verification import runtime_choice
@@ -123,3 +123,13 @@ ADD, SLICE = "a = Add(x, c)", "a = Slice(x, x, c)"
 )
 def test_numbers_beyond_32_bits_are_looked_for(text: str, needs: bool) -> None:
     assert runtime_choice._needs_long_integers(from_text(head() + text)) == needs
+
+
+def test_a_node_that_refuses_fixed_sizes_is_to_be_changed() -> None:
+    model = from_text(
+        """<ir_version: 10, opset_import: ["": 20]>
+        g (float[2,2,3,3] x) => (float[2,2,a,b] y) { [up] y = ConvTranspose<output_padding = [1, 1]>(x, x) }"""
+    )
+    with pytest.raises(OnnxsmithError) as raised:
+        verify_models(model, model, Verify(runtime="onnxruntime"))
+    assert "change the ConvTranspose node" in raised.value.problem.fix

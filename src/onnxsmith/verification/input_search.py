@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -410,16 +411,21 @@ class Search:
             return OnnxsmithError(last)
         arrays = ", ".join(f"{port.name}=…" for port in ports[:4]) + (", …" if len(ports) > 4 else "")
         wanted = ", ".join(f"{port.name} {port.dtype}" for port in ports[:4])
+        node = _REFUSING.search(last.why) if last and not symbols_of(self._plan.generator.signature) else None
+        label = f"{node[1]} node {node[2]}".rstrip() if node else ""
+        change = f"change the {label}: all sizes are fixed, and it refuses them; or " if node else ""
         found = Problem(
             "verify/no-valid-input",
             f"the reference took none of {self._tries.refused} generated inputs",
             where=", ".join(f"{port.name}: {port}" for port in ports[:4]),
             why=f"the last refusal: {last.what} {last.why}" if last else "",
-            fix=f"give one that works ({wanted}): write it with numpy.savez('inputs.npz', **dict({arrays})) and add "
-            "--input inputs.npz",
+            fix=f"{change}give one that works ({wanted}): write it with numpy.savez('inputs.npz', **dict({arrays})) and "
+            "add --input inputs.npz",
         )
         return FailsError(found, last) if last is not None and last.id in FAILS else OnnxsmithError(found)
 
 
+_REFUSING = re.compile(r"while running (\w+) node\. Name:'([^']*)'")
+"""Matches onnxruntime's message about the node that refuses an input."""
 _MOST_BASE = 4096
 """Limits the numbers in the graph that are tried as a size while no usual size was refused. A choice."""
