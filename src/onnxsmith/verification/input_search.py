@@ -419,7 +419,7 @@ class Search:
             f"the reference took none of {self._tries.refused} generated inputs",
             where=", ".join(f"{port.name}: {port}" for port in ports[:4]),
             why=f"the last refusal: {last.what} {last.why}" if last else "",
-            fix=f"{change}give one that works ({wanted}): write it with numpy.savez('inputs.npz', **dict({arrays})) and "
+            fix=f"{change}give one that works ({wanted}): write it by numpy.savez('inputs.npz', **dict({arrays})) and "
             "add --input inputs.npz",
         )
         return FailsError(found, last) if last is not None and last.id in FAILS else OnnxsmithError(found)
