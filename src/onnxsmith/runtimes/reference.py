@@ -36,7 +36,45 @@ class Flatten(OpRun):
         return (x.reshape(math.prod(x.shape[:at]), math.prod(x.shape[at:])),)
 
 
-_OWN: list[type[OpRun]] = [Flatten]
+class BatchNormalization(OpRun):
+    """Normalises as the standard says. Between opsets 9 and 13 the evaluator mixes statistics of the batch into the
+    given mean and variance, although a node with one output is in test mode (onnx 1.23)."""
+
+    op_domain = ""
+
+    def _run(
+        self,
+        x: Any,
+        scale: Any,
+        bias: Any,
+        mean: Any,
+        var: Any,
+        epsilon: float | None = None,
+        momentum: float | None = None,
+        training_mode: int | None = None,
+        is_test: int | None = None,
+        spatial: int | None = None,
+        consumed_inputs: Any = None,
+    ) -> tuple[Any, ...]:
+        epsilon, momentum = 1e-5 if epsilon is None else epsilon, 0.9 if momentum is None else momentum
+        count, version = len(self.onnx_node.output), self.run_params["opsets"].get("", 14)
+        trains = bool(training_mode) if version >= 14 else not is_test if version < 7 else count > 1
+        if not trains:
+            return (self._normalised(x, scale, bias, mean, var, epsilon),)
+        axes = tuple(axis for axis in range(x.ndim) if axis != 1) if spatial is None or spatial else (0,)
+        of_batch = x.mean(axes), x.var(axes)
+        running = [old * momentum + new * (1 - momentum) for old, new in zip((mean, var), of_batch, strict=True)]
+        results = [self._normalised(x, scale, bias, *of_batch, epsilon), *running, *of_batch]
+        return tuple(one.astype(x.dtype) for one in results[:count])
+
+    @staticmethod
+    def _normalised(x: Any, scale: Any, bias: Any, mean: Any, var: Any, epsilon: float) -> Any:
+        behind = (1,) * (x.ndim - 1 - scale.ndim)
+        scale, bias, mean, var = (one.reshape(*one.shape, *behind) for one in (scale, bias, mean, var))
+        return (scale * (x - mean) / np.sqrt(var + epsilon) + bias).astype(x.dtype)
+
+
+_OWN: list[type[OpRun]] = [Flatten, BatchNormalization]
 """Lists the operators that take the place of those of the evaluator."""
 
 

@@ -39,6 +39,11 @@ class Undoing:
         self._values |= {value.name or "": value for value in graph.inputs}
         self._copies: dict[ir.Value, ir.Value] = {}
 
+    def prefer(self, partners: Mapping[str, str]) -> None:
+        """Takes these partners of the other graph's tensors before others. A tensor behind a detour through a narrower
+        dtype has the value of its partner, but the tensor before the detour has its computation."""
+        self._partners = {**self._partners, **partners}
+
     def undo(self, output: str, one: ir.Node) -> None:
         """Replaces the node that computes the tensor `output` by a copy of its counterpart `one`.
 
