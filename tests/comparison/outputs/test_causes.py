@@ -254,6 +254,27 @@ def test_a_detour_through_a_narrower_dtype_is_the_culprit(to: int, read: str, re
     assert "2 Cast only in the candidate at Cast Cast_half" in result.report.headline
 
 
+def rounded(name: str, to: int) -> onnx.ModelProto:
+    """A Cast to a narrower float and back behind a tensor. What is behind the Casts has the tensor's name."""
+    made = model()
+    at = next(place for place, one in enumerate(made.graph.node) if name in one.output)
+    made.graph.node[at].output[0] = f"{name}_before"
+    casts = [node("Cast", [f"{name}_before"], "half", to=to), node("Cast", ["half"], name, to=TensorProto.FLOAT)]
+    nodes = [*made.graph.node[: at + 1], *casts, *made.graph.node[at + 1 :]]
+    del made.graph.node[:]
+    made.graph.node.extend(nodes)
+    return made
+
+
+@pytest.mark.parametrize("place", ["inside", "output"])
+@pytest.mark.parametrize("to", [TensorProto.FLOAT16, TensorProto.BFLOAT16])
+def test_a_detour_whose_end_has_the_old_name_is_the_culprit(to: int, place: str) -> None:
+    name = "l" if place == "inside" else model().graph.output[0].name
+    result = compared(rounded(name, to))
+    assert result.report.verdict is Verdict.DIFFERENT
+    assert "2 Cast only in the candidate at Cast Cast_half" in result.report.headline
+
+
 def test_the_rounding_of_a_layer_in_float16_is_told_and_excused() -> None:
     """A layer that was converted to float16 needs its Casts: they are no detour."""
     there = node("Cast", ["l"], "half", to=TensorProto.FLOAT16), node("Cast", ["scale"], "few", to=TensorProto.FLOAT16)

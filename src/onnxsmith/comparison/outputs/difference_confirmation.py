@@ -217,7 +217,7 @@ class _Trying:
     def _undo(self, suspect: Suspect, undoing: Undoing) -> None:
         outputs = {value.name: value for value in self._sides[0].model.graph.outputs}
         if suspect.narrows:
-            undoing.prefer(self._matches.tensors)
+            undoing.prefer(dict(self._matches.tensors))
         for label in suspect.undo:
             known = self._matches.counterparts.get(label)
             if known is None:
