@@ -189,7 +189,8 @@ def _report(command: Command, pages: Sequence[str], interrupted: Callable[[], bo
         _refuse_loss(command, pages)
         start = time.monotonic()
         with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr), typed():
-            return command.run()  # prints of the user's model go to stderr, because stdout is for the report
+            report = command.run()  # prints of the user's model go to stderr, because stdout is for the report
+            return dataclasses.replace(report, problems=tuple(_typed(one, command) for one in report.problems))
     except KeyboardInterrupt:
         found = _INTERRUPTED
     except Exception as error:  # noqa: BLE001 — uncaught, Python would exit with 1, which means "different"
@@ -197,7 +198,15 @@ def _report(command: Command, pages: Sequence[str], interrupted: Callable[[], bo
             found = _INTERRUPTED
         else:
             found = error.problem if isinstance(error, OnnxsmithError) else _unexpected(error)
+            found = _typed(found, command)
     return Report(command.name, Verdict.FAILED, problems=(_tried(found, command, time.monotonic() - start),))
+
+
+def _typed(found: Problem, command: Command) -> Problem:
+    """Returns the problem with a fix in the words of this command line."""
+    from onnxsmith.cli import verb_spelling
+
+    return verb_spelling.typed_for(found, command)
 
 
 def _tried(found: Problem, command: Command, seconds: float) -> Problem:

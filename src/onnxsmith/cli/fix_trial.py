@@ -73,19 +73,20 @@ def changed(command: Command, one: Remedy, parse: Parse) -> Command | None:
             return None
         words = words[2:]
     given = parse(type(command), words)
-    return _replaced(command, given) if given else None
+    return _replaced(command, given, more=one.kind == "option") if given else None
 
 
-def _replaced(settings: T, given: Mapping[str, Any]) -> T:
-    """Returns the dataclass with other values for options. An option that may be repeated gets one more."""
+def _replaced(settings: T, given: Mapping[str, Any], *, more: bool = False) -> T:
+    """Returns the dataclass with other values for options. With `more`, an option that may be repeated gets one
+    more."""
     values: dict[str, Any] = {}
     for field in dataclasses.fields(settings):  # type: ignore[arg-type]
         held = getattr(settings, field.name)
         if field.metadata["kind"] == "group":
-            values[field.name] = _replaced(held, given)
+            values[field.name] = _replaced(held, given, more=more)
         elif called(field) in given:
             value = given[called(field)]
-            values[field.name] = (*held, *value) if isinstance(held, tuple) else value
+            values[field.name] = (*held, *value) if more and isinstance(held, tuple) else value
     return dataclasses.replace(settings, **values)  # type: ignore[type-var]
 
 

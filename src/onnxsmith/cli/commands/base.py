@@ -6,6 +6,7 @@ A command is a frozen dataclass. Its fields are the options of the command line;
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 from onnxsmith.base.report.base import Report
@@ -18,6 +19,8 @@ class Command(ABC):
     """
 
     name: ClassVar[str]
+    step_fields: ClassVar[Mapping[str, str]] = {}
+    """Maps settings of the command's step, as a patch file names them, to the command's fields with other names."""
 
     def refuse(self) -> None:
         """Raises OnnxsmithError for options that cannot be right, as far as the options alone tell. It is called first,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from onnxsmith.base.options import argument, option
@@ -167,6 +168,7 @@ class Outline(Editing):
     """Make a local function of nodes, and call it in their place; the inverse of `inline`."""
 
     name = "outline"
+    step_fields = MappingProxyType({"to": "function"})
 
     function: str = argument("the name of the function, domain::Name", metavar="FUNCTION")
     node: tuple[str, ...] = option(
@@ -186,6 +188,7 @@ class Rename(Editing):
     """Rename a tensor, a graph input or output, a node, or a symbolic dimension."""
 
     name = "rename"
+    step_fields = MappingProxyType({"tensor": "old", "node": "old", "dim": "old", "to": "new"})
 
     old: str = argument(
         "the present name, or a table: '{ gives = \"y\" }' for a node, '{ producer = \"relu\" }' for a tensor",
@@ -233,7 +236,7 @@ class Replace(Editing):
                 "edit/no-replacement",
                 "--count and --changes go with one pattern and its replacement",
                 where=self.find,
-                fix="write count = 2, changes = true in the tables of the file",
+                fix="write them in the tables of the file: `count = 2`, `changes = true`",
             )
         return patch.read(self.find)
 

@@ -68,6 +68,11 @@ def _inside(model: ir.Model) -> Iterator[ir.Value]:
             yield from (value for value in node.outputs if not value.is_graph_output())
 
 
+def _first_name(work: Work) -> str:
+    """Returns the name of the first node that has one, as an example for a selector."""
+    return next((node.name for node in walk.nodes(work.model.graph) if node.name), "layer1/*")
+
+
 @dataclass(frozen=True)
 class Outline(Step):
     """Makes the local function `to` (`domain::Name`), and calls it in place of the nodes that it was made of. `node`
@@ -118,7 +123,7 @@ class Outline(Step):
                 "edit/step-argument",
                 "it is not clear which nodes become a function",
                 why="exactly one of node, find and module selects them",
-                fix='write node = ["a", "b"], find = "Mul(x, Sigmoid(x))" or module = "layers.*"',
+                fix=f'write node = "{_first_name(work)}", or find = "Mul(x, Sigmoid(x))", or module = "layers.*"',
             )
         if self.node is not None:
             nodes = work.find.nodes(self.node)
@@ -138,8 +143,10 @@ class Outline(Step):
             raise problem(
                 "edit/step-argument",
                 f"{self.to!r} is no name for a function",
-                why="it is a domain of its own and a name",
-                fix='write to = "my.model::Block"',
+                why="it is a domain of its own and a name, and ai.onnx is ONNX's domain"
+                if domain == "ai.onnx"
+                else "it is a domain of its own and a name, with :: between them",
+                fix=f'write to = "my.model::{name or domain.rpartition(".")[2]}"',
             )
         if any(node.op_identifier()[:2] == (domain, name) for node in walk.all_nodes(work.model)) or any(
             one[:2] == (domain, name) for one in work.model.functions

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,10 +139,21 @@ class Strip(Step):
             raise problem(
                 "edit/step-argument",
                 f"strip cannot remove {', '.join(map(repr, wrong)) or 'nothing'}",
-                why=f"it removes {', '.join(KINDS)}",
-                fix=f'write what = "{KINDS[0]}"',
+                why=f"it removes {', '.join(KINDS)}; the weights are what the model computes with, and stay"
+                if "weights" in wrong
+                else f"it removes {', '.join(KINDS)}",
+                fix=_kinds_to_write([kind for kind in kinds if kind not in wrong], wrong),
             )
         return ", ".join(several(_REMOVE[kind](work.model), _NOUNS[kind]) for kind in kinds)
+
+
+def _kinds_to_write(right: list[str], wrong: list[str]) -> str:
+    """Returns the fix for kinds that are not known: those with a similar name in their place, else an example."""
+    near = [(difflib.get_close_matches(str(kind), KINDS, 1) or [""])[0] for kind in wrong]
+    kept = list(dict.fromkeys([*right, *filter(None, near)]))
+    if kept:
+        return f"write what = {json.dumps(kept[0] if len(kept) == 1 else kept)}"
+    return f'choose among {", ".join(KINDS)}, for example what = "{KINDS[0]}"'
 
 
 def _docs(model: ir.Model) -> int:
