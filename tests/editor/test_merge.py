@@ -283,7 +283,7 @@ def test_functions_that_differ_are_refused_and_the_fix_works(tmp_path: Path, mon
     assert caught.value.problem.id == "merge/functions"
     assert str(second) in caught.value.problem.where
     monkeypatch.chdir(tmp_path)
-    words = shlex.split(caught.value.problem.fix.partition(": ")[2])
+    words = shlex.split(caught.value.problem.remedies[0].text)
     assert words[0] == "onnxsmith"
     assert CliRunner().invoke(app, words[1:]).exit_code == 0
     result = onnxsmith.merge(first, tmp_path / "inlined.onnx", tmp_path / "both.onnx")

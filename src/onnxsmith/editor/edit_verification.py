@@ -15,6 +15,7 @@ from onnxsmith.base.report.parts.verification import Misdeclared, Verification, 
 from onnxsmith.base.settings import Verify
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.graph_cleanup import remove_unneeded
+from onnxsmith.editor.whole_runs import failing_sizes
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
@@ -25,6 +26,7 @@ from onnxsmith.graph.surgery.names import rename_ports
 from onnxsmith.verification import free_values
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
+from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.inputs.user_inputs import sizes
 from onnxsmith.verification.observed_outputs import observed
 from onnxsmith.verification.run import run
@@ -110,16 +112,33 @@ def verified(
     except OnnxsmithError as error:
         if error.problem.id in _REFUSALS:
             _refuse_broken(original, settings)
+        if error.problem.id == "verify/no-valid-input" and work.adapt_reference:
+            _refuse_size(original, written, settings, error)
         raise
     for also in work.also:
         part = also(part, pair, settings)
     now = {old: name for name, old in kept.items()}  # the compared copy has the original's names
     said = () if adapted else (replace(one, name=now[one.name]) for one in part.misdeclared if one.name in now)
     part = replace(part, misdeclared=tuple({one.name: one for one in (*seen, *said)}.values()))
+    if changed and not adapted:
+        part = replace(part, untried=(*part.untried, *_sizes_lost(original, written, settings)))
     if before:
         note = f"compared in front of the changes: {', '.join(before.values())}"
         part = replace(part, notes=(*part.notes, note))
     return Verified(part, changed, new, bool(kept))
+
+
+def _sizes_lost(original: Path | ir.Model, written: Path | ir.Model, settings: Verify) -> tuple[str, ...]:
+    """Returns a clause for each symbolic dimension at which the edited model fails where the original runs: a Reshape
+    to fixed sizes takes some batches only."""
+    failing = failing_sizes(_without_repeated(written), settings)
+    before = failing_sizes(_without_repeated(original), settings) if failing else {}
+    lost = {name: [size for size in sizes if size not in before.get(name, ())] for name, sizes in failing.items()}
+    return tuple(
+        f"the edited model fails at {name} = {', '.join(map(str, sizes))}, where the original runs"
+        for name, sizes in lost.items()
+        if sizes
+    )
 
 
 def _run(written: Path | ir.Model, original: Path | ir.Model, settings: Verify) -> tuple[Misdeclared, ...]:
@@ -165,6 +184,33 @@ def _refuse_broken(original: Path | ir.Model, settings: Verify) -> None:
         fix="add --no-verify, in Python `verify=False`: the edited model is written, and the report says that nothing "
         "was verified",
     ) from found
+
+
+def _refuse_size(original: Path | ir.Model, written: Path | ir.Model, settings: Verify, error: OnnxsmithError) -> None:
+    """Raises if the original runs, but not at the sizes that the edited model has in the place of symbols."""
+    model = load(original)
+    interface = signature(model)
+    names = set(dims.symbols(interface)) - set(dims.symbols(signature(load(written))))
+    plan = planned(model, interface, {}, settings.seed)
+
+    def on(name: str) -> dict[str, int]:
+        with runtimes.get(name).prepare(original, runtimes.patient(Options())) as session:
+            given = plan.generator.feed(dict(plan.start or {}), seed=plan.seed).values
+            return of_feed(interface, accepted(session, plan, given)[0])
+
+    try:
+        runs_at = runtime_choice.judged(settings.runtime, [original], on)[0]
+    except OnnxsmithError:
+        return
+    found = [f"{name}={size}" for name, size in runs_at.items() if name in names]
+    if found:
+        raise problem(
+            "edit/does-not-run",
+            "the model does not run at this size",
+            where=error.problem.where,
+            why=error.problem.why,
+            fix=f"write {' '.join(found)}, at which the original runs; nothing was written",
+        ) from error
 
 
 def _refusal(model: Path | ir.Model, settings: Verify) -> OnnxsmithError | None:

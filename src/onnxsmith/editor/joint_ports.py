@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
@@ -103,19 +106,70 @@ def _refuse_misfit(given: Port, read: Port) -> None:
             f"the output {given.name!r} does not fit the input {read.name!r}",
             where=f"{given.name}={read.name}",
             why=f"the first gives {given}, the second reads {read}",
-            fix=_adapted(given, read),
+            fix=_between(given, read),
         )
 
 
-def _adapted(given: Port, read: Port) -> str:
-    """Returns the advice to change the input of the second model by a step, if one is enough."""
-    edit = "in a patch file for `onnxsmith edit` on the second model, before you merge"
-    shapes = sorted(map(str, given.shape or ())), sorted(map(str, read.shape or ()))
-    if given.kind == read.kind == "tensor" and _fits(replace(given, dtype=read.dtype), read):
-        return f'write do = "dtype", input = "{read.name}", to = "{given.dtype}" {edit}'
-    if given.dtype == read.dtype and shapes[0] == shapes[1]:
-        return f"change the order of its axes with `onnxsmith layout` before you merge: {read} has to become {given}"
-    return f"insert a Cast, a Transpose or a Reshape with the step insert, {edit}"
+def _between(given: Port, read: Port) -> str:
+    """Returns the fix for an output that does not fit an input: the step that makes it fit, if there is one."""
+    if given.kind != "tensor" or read.kind != "tensor":
+        return "give two models that pass the same kind of value"
+    steps = []
+    if given.dtype != read.dtype:
+        steps.append(_step("Cast", given.name, f'attributes = {{ to = "{read.dtype}" }}'))
+    if given.shape is not None and read.shape is not None and not _same_sizes(given.shape, read.shape):
+        order = _order(given.shape, read.shape)
+        if order is not None:
+            steps.append(_step("Transpose", given.name, f"attributes = {{ perm = {order} }}"))
+        elif (shape := _reshaped(given.shape, read.shape)) is not None:
+            steps.append(_step("Reshape", given.name, f"operands = [{shape}]"))
+        else:
+            return (
+                f"no Transpose or Reshape makes [{_listed(read.shape)}] of [{_listed(given.shape)}] for every input: "
+                "join another output and input with --wire OUTPUT=INPUT, or merge models whose sizes agree"
+            )
+    lines = "\n".join(line for step in steps for line in step)
+    return f"merge what `onnxsmith edit FIRST fit.toml -o fitting.onnx` makes, with these lines in fit.toml:\n{lines}"
+
+
+def _step(op: str, after: str, setting: str) -> list[str]:
+    return ["[[step]]", 'do = "insert"', f'op = "{op}"', f"after = {json.dumps(after)}", setting]
+
+
+def _listed(shape: tuple[Dim, ...]) -> str:
+    return ",".join(map(str, shape))
+
+
+def _same_sizes(given: tuple[Dim, ...], read: tuple[Dim, ...]) -> bool:
+    return len(given) == len(read) and all(_alike(one, other) for one, other in zip(given, read, strict=True))
+
+
+def _alike(one: Dim, other: Dim) -> bool:
+    return one == other or isinstance(one, str) or isinstance(other, str)
+
+
+def _order(given: tuple[Dim, ...], read: tuple[Dim, ...]) -> list[int] | None:
+    """Returns the only order of the axes in which the first shape is the second, the first axis in its place."""
+    if len(given) != len(read) or len(given) > _MOST_AXES:
+        return None
+    rest = range(1, len(given))
+    orders = [[0, *order] for order in itertools.permutations(rest)]
+    found = [one for one in orders if _same_sizes(tuple(given[axis] for axis in one), read)]
+    return found[0] if len(found) == 1 else None
+
+
+def _reshaped(given: tuple[Dim, ...], read: tuple[Dim, ...]) -> list[int] | None:
+    """Returns the operand of a Reshape that keeps the first axis and makes the second shape of the rest; None if the
+    numbers of elements differ, or are not known."""
+    if not given or not read or not _alike(given[0], read[0]):
+        return None
+    if any(isinstance(dim, str) for dim in (*given[1:], *read[1:])) or math.prod(given[1:]) != math.prod(read[1:]):
+        return None
+    return [0, *(int(dim) for dim in read[1:])]
+
+
+_MOST_AXES = 5
+"""Limits the axes for which every order is tried. A choice: 24 orders."""
 
 
 _MODELS = ("first", "second")

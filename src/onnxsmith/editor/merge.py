@@ -19,6 +19,7 @@ from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save, Verify, verifying
 from onnxsmith.base.words import several
 from onnxsmith.editor import joint_ports
+from onnxsmith.editor.whole_runs import failing_sizes
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import staged
@@ -82,7 +83,11 @@ def merge(
         for model, prefix in zip((one, two), prefixes, strict=True):
             prefix_names(model, prefix)
         joints = {prefixes[0] + source: prefixes[1] + port for source, port in joints.items()}
+        own = [value.name or "" for value in two.graph.inputs if value.name not in joints.values()]
+        own = [name for name in own if name not in {value.name for value in one.graph.inputs}]
+        _make_room(one, own, notes)
         whole = joined(one, two, {port: source for source, port in joints.items()})
+        renamed = _renamed_inputs(own, whole, notes)
         notes += [f"both models read the one input {prefixes[0]}{name}" for name in sorted(shared)]
         names = [value.name or "" for value in whole.graph.outputs]
         count = len(one.graph.outputs)
@@ -112,8 +117,9 @@ def merge(
             sides = (cloned(a) if fixed[0] else a, cloned(b) if fixed[1] else b)
             for side, sizes in zip(sides, fixed, strict=True):
                 fix_symbols(side, sizes)
-            parts = _verified(sides, prefixes, model, inner, names, count, settings)
-            return _combined(*parts)
+            parts = _verified(sides, prefixes, model, inner, names, count, settings, renamed)
+            part = _combined(*parts)
+            return replace(part, untried=(*part.untried, *_sizes_that_fail(model, settings))) if part.equal else part
 
         if output is None:
             part, files = verified(whole), Written({}, "no output was requested")
@@ -226,6 +232,46 @@ def _keep_names(whole: ir.Model, wanted: list[str], notes: list[str]) -> dict[st
     return moved
 
 
+def _make_room(first: ir.Model, ports: list[str], notes: list[str]) -> None:
+    """Renames intermediate tensors and weights of the first model that are called as an input of the second, which
+    keeps its name in the merged model."""
+    names, held = Names(first), {value.name: value for node in first.graph for value in node.outputs}
+    held |= {value.name: value for value in first.graph.initializers.values()}
+    for name in ports:
+        value = held.get(name)
+        if value is None or value.is_graph_output() or value.is_graph_input():
+            continue
+        free = names.free(f"{name}_of_the_first")
+        if value.is_initializer():
+            first.graph.initializers.pop(name)
+            value.name = free
+            first.graph.initializers[free] = value
+        else:
+            value.name = free
+        notes.append(f"the tensor {name} of the first model is called {free}: the second has an input {name}")
+
+
+def _renamed_inputs(ports: list[str], whole: ir.Model, notes: list[str]) -> dict[str, str]:
+    """Maps the inputs of the merged model to those of the second model with other names, which the first has taken.
+    `ports` are the inputs of the second that are no inputs of the first."""
+    new = [value.name or "" for value in whole.graph.inputs][len(whole.graph.inputs) - len(ports) :]
+    found = {name: port for name, port in zip(new, ports, strict=True) if name != port}
+    notes += [
+        f"the input {port} of the second model is called {name}: the first has a tensor {port}"
+        for name, port in found.items()
+    ]
+    return found
+
+
+def _sizes_that_fail(model: ir.Model, settings: Verify) -> tuple[str, ...]:
+    """Returns a clause about the sizes at which the merged model fails. Its parts may run at sizes that do not fit
+    together."""
+    return tuple(
+        f"the merged model fails at {name} = {', '.join(map(str, sizes))}"
+        for name, sizes in failing_sizes(model, settings).items()
+    )
+
+
 def _verified(
     models: tuple[ir.Model, ir.Model],
     prefixes: tuple[str, str],
@@ -234,8 +280,10 @@ def _verified(
     names: list[str],
     count: int,
     settings: Verify,
+    renamed: Mapping[str, str],
 ) -> tuple[Verification, Verification]:
-    """Compares each model with its part of the merged model."""
+    """Compares each model with its part of the merged model. `renamed` maps inputs of the merged model to their names
+    in the second."""
     first, second = models
     part = "its part of the merged model"
     head = cut(whole, (), names[:count]).model
@@ -246,7 +294,7 @@ def _verified(
     tail = cut(whole, list(joints), names[count:])
     old = {tail.inputs[source]: port for source, port in joints.items() if source in tail.inputs}
     names_in_whole = [value.name or "" for value in tail.model.graph.inputs]
-    ports = [old.get(name, name).removeprefix(prefixes[1]) for name in names_in_whole]
+    ports = [old.get(name, renamed.get(name, name)).removeprefix(prefixes[1]) for name in names_in_whole]
     rename_ports(tail.model, ports, [value.name or "" for value in second.graph.outputs])
     wanted = [value.name or "" for value in second.graph.inputs if value.name in ports]
     _sort_inputs(tail.model, wanted)
