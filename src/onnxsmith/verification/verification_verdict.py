@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.parts.verification import REFUSES, OutputCheck, Verification
 from onnxsmith.base.report.verdict import Verdict
 
 
@@ -38,10 +38,21 @@ def problems(part: Verification, *, asked: bool = True) -> tuple[Problem, ...]:
             "verify/different",
             what,
             where=f"{part.candidate}, on {bad.where}" if bad else part.candidate,
-            why="it differs from the reference's result on this input by more than rounding explains",
+            why=_why(bad, part),
             fix="`onnxsmith explain verify/different` lists the usual causes",
         ),
     )
+
+
+def _why(bad: OutputCheck | None, part: Verification) -> str:
+    """Returns why the two do not agree. Where the candidate gave no numbers, none differ."""
+    if bad is None:
+        return "the two have to take the same inputs and give the same outputs"
+    if bad.reason.startswith(REFUSES):
+        return "the candidate did not run on this input, so that no numbers were compared there"
+    if not bad.worst_abs:
+        return "rounding changes neither a dtype nor a shape, and makes no value come or go"
+    return "it differs from the reference's result on this input by more than rounding explains"
 
 
 def ending(part: Verification) -> str:

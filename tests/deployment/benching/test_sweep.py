@@ -43,7 +43,8 @@ def test_the_dimension_may_be_named(tmp_path: Path, refused: Refused) -> None:
 def test_a_fixed_batch_is_said(tmp_path: Path, refused: Refused) -> None:
     with refused("bench/no-batch") as refusal:
         onnxsmith.bench(saved(tmp_path, models.FIXED), batches=[1, 4])
-    assert 'onnxsmith set-dim m.onnx "x:0=batch" -o dynamic.onnx' in refusal.problem.fix
+    path = tmp_path / "m.onnx"
+    assert f"`onnxsmith set-dim {path} x:0=batch -o dynamic.onnx`" in refusal.problem.fix
 
 
 def test_given_inputs_have_one_batch(tmp_path: Path, refused: Refused) -> None:

@@ -18,6 +18,7 @@ from onnxsmith.base.report.parts.verification import Steps, Verification
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
+from onnxsmith.comparison.outputs import unlike_inputs as unlike
 from onnxsmith.comparison.outputs.candidate_state import compared as in_steps
 from onnxsmith.comparison.outputs.comparison_setup import Compared, Section, compared, elsewhere, exact
 from onnxsmith.comparison.outputs.layer_stage import Staged, layered
@@ -197,7 +198,10 @@ def _report(
         staged = layered(read, part, worst[0], recorder, options)
     parts = (part, *taken, *staged.parts)
     ended = verdict(part) if staged.verdict is None else staged.verdict
-    found = (*problems(part), *staged.problems)
+    found = tuple(unlike.told(one, a.interface, b.interface) for one in problems(part))
+    if not per_layer and a.model is not None and b.model is not None:
+        found = tuple(_with_ways(one) for one in found)
+    found += staged.problems
     return Report("compare", ended, (*parts, Timing(clock.passed())), found, headline=_headline(a, b, part, parts))
 
 
@@ -207,6 +211,17 @@ def _is_standard(a: SideSource, b: SideSource) -> bool:
     return not any(side.named for side in graphs) and all(
         runtime_choice.follows_standard(side.model) for side in graphs if side.model is not None
     )
+
+
+def _with_ways(found: Problem) -> Problem:
+    """Returns the problem. If numbers differ between two graphs, its fix names the commands that find the place."""
+    if found.id != "verify/different" or "no numbers were compared" in found.why:
+        return found
+    ways = (
+        "`onnxsmith compare REFERENCE CANDIDATE --per-layer` names the first node with an error of its own; "
+        "`onnxsmith diff REFERENCE CANDIDATE` lists the weights and nodes that differ"
+    )
+    return replace(found, fix=f"{ways}; {found.fix}")
 
 
 def _failed(read: Compared, error: OnnxsmithError, *, last: bool) -> Report:

@@ -3,6 +3,7 @@ noise."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -12,12 +13,13 @@ from typing import Any
 
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.limits import refuse_missing
-from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Part
 from onnxsmith.base.report.parts.measurements import Throughput
 from onnxsmith.base.report.parts.written_files import written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
+from onnxsmith.comparison.outputs import unlike_inputs
 from onnxsmith.deployment.benching import baseline
 from onnxsmith.deployment.benching import subjects as subject_names
 from onnxsmith.deployment.benching.bench_options import SECONDS, Request
@@ -35,6 +37,7 @@ from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import save_for_now
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.structure.dim_ranges import Sizes
+from onnxsmith.graph.structure.signature import Port
 from onnxsmith.verification.inputs import user_inputs
 
 _ONLY_SOME = {"bench/no-profile", "bench/no-threads"}
@@ -144,10 +147,34 @@ def _setup(models: Sequence[Any], request: Request, stack: ExitStack) -> Setup:
     if not runnable:
         raise OnnxsmithError(failed[0].problem)
     lead = runnable[0]
-    dimension = batch_dimension(lead.side, request.batch_name) if request.batches else ""
+    for one in list(runnable[1:]):
+        are_graphs = lead.side.model is not None and one.side.model is not None  # a module may take any shape
+        unlike = unlike_inputs.first_unlike(lead.side.interface, one.side.interface) if are_graphs else None
+        if unlike is not None and unlike[0].dtype == unlike[1].dtype:
+            failed.append(Failed(one.subject.label, _other_inputs(lead, one, unlike)))
+            runnable.remove(one)
+    dimension = batch_dimension(lead, request.batch_name) if request.batches else ""
     base = {dimension: request.batches[0], **request.sizes} if dimension else request.sizes
     given = chosen(lead, request.inputs, base, request.seed)
     return Setup(sorted(runnable, key=lambda one: found.index(one.subject)), lead, given, dimension, failed)
+
+
+def _other_inputs(lead: Ready, one: Ready, unlike: tuple[Port, Port]) -> Problem:
+    """Makes the problem of a model that does not take the inputs on which the first is measured."""
+    commands = [
+        f"`onnxsmith bench {shlex.quote(str(ready.subject.target))}`"
+        for ready in (lead, one)
+        if isinstance(ready.subject.target, str | Path)
+    ]
+    first, own = unlike
+    return Problem(
+        "run/wrong-shape",
+        f"it takes other inputs than {lead.subject.model}",
+        where=f"input {own.name!r}",
+        why=f"models are compared on the same inputs; {lead.subject.model} takes {first.name} {first}, this one takes "
+        f"{own.name} {own}",
+        fix=f"measure each by itself: {' and '.join(commands)}" if len(commands) > 1 else "measure each by itself",
+    )
 
 
 def _measured(setup: Setup, request: Request) -> Bench:

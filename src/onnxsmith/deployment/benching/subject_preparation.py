@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from onnxsmith.base.problem import OnnxsmithError, problem
@@ -167,12 +169,19 @@ def _unsized(unsized: Sequence[str], lead: Ready) -> OnnxsmithError:
     )
 
 
+def _opening(name: str, lead: Ready) -> str:
+    """Returns advice on how to give a dimension of the lead this name."""
+    port = next((port for port in lead.side.interface.inputs if port.shape), None)
+    if port is None:
+        return "leave the size out"
+    target = lead.subject.target
+    model = shlex.quote(str(target)) if isinstance(target, str | Path) else "MODEL"
+    axis = shlex.quote(f"{port.name}:0={name}")
+    return f"leave the size out, or make an axis symbolic: `onnxsmith set-dim {model} {axis} -o dynamic.onnx`"
+
+
 def _no_dimension(name: str, known: Sequence[str], lead: Ready) -> OnnxsmithError:
-    opening = (
-        "give inputs of that size: --input x=array.npy"
-        if lead.side.model is None
-        else "leave the size out, or make an axis symbolic: onnxsmith set-dim"
-    )
+    opening = "give inputs of that size: --input x=array.npy" if lead.side.model is None else _opening(name, lead)
     return problem(
         "bench/no-dimension",
         f"no input has a symbolic dimension {name!r}",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
+import shlex
 import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 from onnxsmith.base.clock import advance
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.measurements import Point
-from onnxsmith.comparison.outputs.sides import SideSource
 from onnxsmith.deployment.benching.measurement_statistics import low
 from onnxsmith.deployment.benching.rounds import opened
 from onnxsmith.deployment.benching.subject_preparation import Chosen, Ready
@@ -25,13 +26,14 @@ _LEAST = 0.02
 """Sets the least seconds of measuring for a point in a pass. A choice."""
 
 
-def batch_dimension(side: SideSource, asked: str) -> str:
-    """Returns the symbolic dimension that is the batch: `asked`, else the first axis of the first input whose first
-    axis is symbolic.
+def batch_dimension(lead: Ready, asked: str) -> str:
+    """Returns the symbolic dimension of a subject that is the batch: `asked`, else the first axis of the first input
+    whose first axis is symbolic.
 
     Raises:
         OnnxsmithError: `bench/no-batch` if there is no such dimension.
     """
+    side = lead.side
     firsts = [port.shape[0] for port in side.interface.inputs if port.shape]
     named = {dim for port in side.interface.inputs for dim in port.shape or () if isinstance(dim, str)}
     if asked in named:
@@ -45,21 +47,23 @@ def batch_dimension(side: SideSource, asked: str) -> str:
             why="other batch sizes need a symbolic dimension",
             fix=f"name one of: {', '.join(sorted(named))}, as in --batch {min(named)}=1,4"
             if named
-            else f"leave --batch out, or {_opening(side)}",
+            else f"leave --batch out, or {_opening(lead)}",
         )
     return found
 
 
-def _opening(side: SideSource) -> str:
+def _opening(lead: Ready) -> str:
     """Returns advice on how to make the batch symbolic."""
-    port: Port | None = next((port for port in side.interface.inputs if port.shape), None)
+    port: Port | None = next((port for port in lead.side.interface.inputs if port.shape), None)
     if port is None:
         return "give a model whose input has an axis"
-    model = side.label.split(" on ")[0].split(" in ")[0]
-    dynamic = f'"{port.name}:0=batch"'
-    if side.model is None:
-        return f"measure a file with such an axis: onnxsmith export {model} -o dynamic.onnx --dynamic {dynamic}"
-    return f"open the axis first: onnxsmith set-dim {model} {dynamic} -o dynamic.onnx"
+    target = lead.subject.target
+    dynamic = shlex.quote(f"{port.name}:0=batch")
+    if lead.side.model is None:
+        model = shlex.quote(target) if isinstance(target, str) else "file.py:function"
+        return f"measure a file with such an axis: `onnxsmith export {model} -o dynamic.onnx --dynamic {dynamic}`"
+    model = shlex.quote(str(target)) if isinstance(target, str | Path) else "MODEL"
+    return f"open the axis first: `onnxsmith set-dim {model} {dynamic} -o dynamic.onnx`, and measure dynamic.onnx"
 
 
 def swept(

@@ -200,8 +200,7 @@ class Verification(Part):
                 (
                     o.name,
                     o.dtype,
-                    f"{o.worst_abs:.3g}",
-                    f"{o.worst_rel:.3g}",
+                    *_differences(o),
                     _allowed(o),
                     ("equal to the bit" if o.exact else "equal") if o.equal else "DIFFERENT",
                 )
@@ -223,6 +222,13 @@ class Verification(Part):
         if self.power is not None:
             yield Text(str(self.power), Tone.WARN if self.power.shortcoming() else Tone.PLAIN)
         yield from (Text(note, Tone.WARN) for note in (*self.untried, *self.notes))
+
+
+def _differences(output: OutputCheck) -> tuple[str, str]:
+    """Returns the worst difference and its share of the scale; no numbers if the candidate gave none."""
+    if output.reason.startswith(REFUSES):
+        return "no result", ""
+    return f"{output.worst_abs:.3g}", f"{output.worst_rel:.3g}"
 
 
 def _allowed(output: OutputCheck) -> str:
