@@ -22,7 +22,7 @@ from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.data.base import Reading, Sample
 from onnxsmith.precision.scores.base import Pairs, Score, is_whole
 from onnxsmith.precision.scores.prediction_scores import Cosine, Top1
-from onnxsmith.precision.scoring import Budget, Scored, Scoring
+from onnxsmith.precision.scoring import Budget, Scored, Scoring, is_finite
 from onnxsmith.runtimes.base import Session
 from onnxsmith.verification.explore import Explorer, Plan
 from onnxsmith.verification.inputs import size_limits
@@ -89,13 +89,13 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
     reading = Reading(interface, _function(request.preprocess))
     score = _score(request.metric)
     if request.data is None and request.calibration is None:
-        made = _generated(model, session, request)
+        made, notes = _generated(model, session, request)
         calibration = test = made
     else:
         calibration, test = _divided(request, reading)
-    notes: tuple[str, ...] = ()
+        notes = ()
     if request.metric is None:  # labels belong to a metric, and the cosine compares with the given model's outputs
-        notes = unused_labels(test, session)
+        notes += unused_labels(test, session)
         test = _unlabelled(test)
     scoring = Scoring(test, score, _function(request.decode), request.samples)
     is_real = request.data is not None
@@ -168,7 +168,8 @@ def _first(samples: Samples, count: int) -> Iterator[Sample]:
         yield sample
 
 
-def _generated(model: ir.Model, session: Session, request: Request) -> Samples:
+def _generated(model: ir.Model, session: Session, request: Request) -> tuple[Samples, tuple[str, ...]]:
+    """Returns generated samples, and a note on those that were left out because the model gives no number on them."""
     interface: Signature = signature(model)
     generator = Generator.for_model(inferred(model)[0]).under(interface)
     runs = list(Explorer(session, Plan(generator, known=request.sizes, seed=request.seed), roundings(model)).runs())[
@@ -176,8 +177,19 @@ def _generated(model: ir.Model, session: Session, request: Request) -> Samples:
     ]
     # Inputs with an empty tensor may give an empty prediction, which has no score.
     full = [run for run in runs if all(np.size(value) for value in run.feed.values.values())] or runs
-    samples = [Sample(dict(run.feed.values), None, run.feed.label) for run in full]
-    return Samples(lambda: iter(samples), "generated inputs")
+    # A generated input means nothing. If the model overflows on it, it is no measure of a variant.
+    usable = [run for run in full if all(is_finite(value) for value in run.outputs.values())] or full
+    left_out = [run.feed.label for run in full if run not in usable]
+    samples = [Sample(dict(run.feed.values), None, run.feed.label) for run in usable]
+    notes = (
+        (
+            f"generated inputs on which the model gives outputs that are not finite were left out: {left_out[0]}"
+            + (f" and {len(left_out) - 1} more" if left_out[1:] else ""),
+        )
+        if left_out
+        else ()
+    )
+    return Samples(lambda: iter(samples), "generated inputs"), notes
 
 
 def _function(given: Any) -> Callable[..., Any] | None:
@@ -235,8 +247,9 @@ class Own(Score):
         return float(self._function([one for one, _ in found], [label for _, label in found]))
 
 
-def refuse_worthless(scored: Scored, score: Score) -> None:
+def refuse_worthless(scored: Scored, score: Score, *, is_real: bool = True) -> None:
     """Refuses a score of the given model that is NaN or infinite, or so bad that any model would meet the budget.
+    `is_real` says whether the samples are the user's.
 
     Raises:
         OnnxsmithError: `quantize/metric`.
@@ -253,10 +266,10 @@ def refuse_worthless(scored: Scored, score: Score) -> None:
             "the outputs",
         )
     if not math.isfinite(value):
-        raise _no_number(scored, score)
+        raise _no_number(scored, score, is_real=is_real)
 
 
-def _no_number(scored: Scored, score: Score) -> OnnxsmithError:
+def _no_number(scored: Scored, score: Score, *, is_real: bool) -> OnnxsmithError:
     """Makes the problem for a score of the given model that is NaN or infinite. It says which function gave the score,
     for which samples, and whether the outputs of the model are the cause."""
     is_own = isinstance(score, Own)
@@ -270,7 +283,10 @@ def _no_number(scored: Scored, score: Score) -> OnnxsmithError:
             f"the model gave outputs that are not finite on {scored.broken} of {several(scored.samples, 'sample')}, "
             f"the first is {scored.which}"
         )
-        fix = "`onnxsmith run MODEL --input …` shows the outputs; correct the model, or leave these samples out"
+        if is_real:
+            fix = "correct the model, or leave these samples out of the data"
+        else:
+            fix = "the inputs were generated: give inputs that the model is made for, --data DATA"
     elif scored.undecoded:
         listed = ", ".join(scored.undecoded[:_SHOWN])
         outputs += f", and what the decoding makes of them is not finite on {len(scored.undecoded)} of them: {listed}"

@@ -204,7 +204,7 @@ class _Quantising:
         with stage("score"), self.runtime.prepare(loaded) as session:
             self.given: Given = read(loaded, request, session)
             self.before: Scored = self.given.scoring.first(session)
-        refuse_worthless(self.before, self.given.scoring.score)
+        refuse_worthless(self.before, self.given.scoring.score, is_real=self.given.is_real)
         self.notes: list[str] = [*self.given.notes]
         self._prepared: dict[int, Prepared] = {}
 

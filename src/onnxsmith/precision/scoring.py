@@ -79,7 +79,7 @@ class Scoring:
         finite."""
         for sample in self._samples():
             outputs = sample.run(session)
-            if all(map(_is_finite, outputs.values())) and not _is_finite(self._decoded(outputs, sample.name)):
+            if all(map(is_finite, outputs.values())) and not is_finite(self._decoded(outputs, sample.name)):
                 yield sample.name
 
     def _numberless(self, session: Session) -> Iterator[str]:
@@ -127,7 +127,7 @@ class Scoring:
     def _predictions(self, session: Session, broken: list[str], *, is_first: bool = False) -> Iterator[tuple[Any, Any]]:
         for index, sample in enumerate(self._samples()):
             outputs = sample.run(session)
-            if not all(_is_finite(value) for value in outputs.values()):
+            if not all(is_finite(value) for value in outputs.values()):
                 broken.append(sample.name)
             label = sample.label if not self._labels else self._labels[index]
             prediction = self._decoded(outputs, sample.name)
@@ -183,7 +183,8 @@ class Scoring:
             ) from error
 
 
-def _is_finite(value: Any) -> bool:
+def is_finite(value: Any) -> bool:
+    """Whether a value has no NaN and no infinity."""
     return not (isinstance(value, np.ndarray) and is_float(value)) or bool(np.isfinite(value).all())
 
 

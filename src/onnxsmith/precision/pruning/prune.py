@@ -187,7 +187,7 @@ class _Pruning:
             raise pruning_report.nothing(self._work.model, self._found, where)
         pruning_report.refuse_not_finite(self._work.model, self._found, where)
         self._given, self.before = self._scored(loaded, request)
-        refuse_worthless(self.before, self._given.scoring.score)
+        refuse_worthless(self.before, self._given.scoring.score, is_real=self._given.is_real)
         with stage("measure"):
             subject = Subject(self._work.model, self._found, self._runtime, self._given.calibration, saliency,
                               self._work.moved)  # fmt: skip

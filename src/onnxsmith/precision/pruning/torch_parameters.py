@@ -188,7 +188,8 @@ def read(given: str | Path | Mapping[str, Any] | None, by: str) -> Saliency:
         raise _unfit(
             "the measure first-order needs a saliency" if given is None else f"the measure {by} reads no saliency",
             "--saliency saliency.npz" if given is None else f"--by {by}",
-            "give --by first-order --saliency FILE; only torch has the gradients that it is made of",
+            "give --by first-order --saliency saliency.npz: `onnxsmith explain prune/saliency` has the lines that "
+            "write this file with torch, which alone has the gradients",
         )
     if given is None:
         return {}
