@@ -330,7 +330,7 @@ class Edit:
         known = {doubt.id for doubt in self._doubts}
         new = [doubt for doubt in doubts if doubt.id not in known]
         if new:
-            raise OnnxsmithError(dataclasses.replace(new[0], fix="correct the step; nothing was written"))
+            raise OnnxsmithError(dataclasses.replace(new[0], fix=_CONFLICT))
 
     def __repr__(self) -> str:
         return f"<edit of {self._where}: {several(walk.count_nodes(self.model), 'node')}>"
@@ -347,6 +347,10 @@ class Edit:
         return f"<table><tr><th>node</th><th>operator</th><th>reads</th><th>gives</th></tr>{rows}</table>{note}"
 
 
+_CONFLICT = (
+    "the node gets an operand of another shape or type than before: give it one that fits, with the step wire, or "
+    "insert a node in front of it that makes it fit, or leave out the step that changed it; nothing was written"
+)
 _SHOWN = 200
 """Limits the nodes that a notebook shows. A choice: a page that can be scrolled."""
 

@@ -17,19 +17,22 @@ from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.graph_cleanup import remove_unneeded
 from onnxsmith.editor.whole_runs import failing_sizes
 from onnxsmith.graph.files.load import load
+from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.dim_ranges import Size
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.names import rename_ports
-from onnxsmith.verification import free_values
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options
+from onnxsmith.verification import free_values, runtime_choice
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.inputs.user_inputs import sizes
 from onnxsmith.verification.observed_outputs import observed
-from onnxsmith.verification.run import run
+from onnxsmith.verification.run import accepted, planned, run
 from onnxsmith.verification.runtime_choice import FAILS, LACKS, FailsError
 from onnxsmith.verification.sessions import verify_models
 from onnxsmith.verification.verification_verdict import ending

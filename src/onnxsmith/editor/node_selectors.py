@@ -139,15 +139,27 @@ class Selecting:
             return inside
         others = [place.name for place in places if fnmatch.fnmatchcase(place.name, selector)]
         names = [place.name for place in suited]
+        of_nodes = self._results_of(selector, suited)
         near = tensor_paths.near(selector.replace("*", ""), names) or (names if len(names) <= _SHOWN else [])
+        if of_nodes:
+            fix = f"{selector!r} is the name of a node: write the name of its result, {' or '.join(of_nodes)}"
+        elif near:
+            fix = f"the nearest names: {', '.join(near)}"
+        else:
+            fix = "`onnxsmith inspect MODEL --nodes` lists the inputs and results of all nodes"
         return problem(
             "edit/no-match",
             f"{selector!r} matches no {what}" if others else f"no tensor is called {selector!r}",
             why=f"it matches {first_few(others, _SHOWN)}"
             if others
             else f"the model has {several(len(names), what, plural(what))}",
-            fix=f"the nearest names: {', '.join(near)}" if near else "`onnxsmith inspect MODEL --nodes` lists them",
+            fix=fix,
         )
+
+    def _results_of(self, selector: str, suited: list[tensor_paths.Place]) -> list[str]:
+        """Returns the names of the tensors that nodes of this name give."""
+        results = {value for node in walk.all_nodes(self._model) if node.name == selector for value in node.outputs}
+        return [place.name for place in suited if place.value in results]
 
     def _result(self, selector: Mapping[str, Any]) -> ir.Value:
         unknown = [key for key in selector if key not in ("producer", "output")]

@@ -6,10 +6,12 @@ example inputs of `forward`. A subclass of `torch.nn.Module` is its own factory.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import inspect
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -110,11 +112,29 @@ def function(target: str) -> Callable[..., Any]:
         raise problem(
             "export/target-syntax",
             f"{target!r} does not name a function",
-            fix="write path/to/file.py:function or package.module:function",
+            fix=_of_a_file(target) or "write path/to/file.py:function or package.module:function",
         )
     place, _, name = target.rpartition(":")
     module = _from_file(Path(place), target) if place.endswith(".py") else _from_package(place, target)
     return _attribute(module, name, target)
+
+
+def _of_a_file(target: str) -> str:
+    """Returns the fix for a target that is a file without the name of a function; "" if it is no such file."""
+    path = Path(target)
+    if path.suffix == ".onnx":
+        file = shlex.quote(target)
+        return (
+            f"it is an ONNX file already, nothing is to be exported: `onnxsmith simplify {file} -o simplified.onnx`, "
+            f"`onnxsmith opset {file} OPSET -o converted.onnx` or `onnxsmith check {file}` take it"
+        )
+    if path.suffix == ".py" and path.is_file():
+        names = [
+            one.name for one in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(one, ast.FunctionDef)
+        ]
+        if names:
+            return f"name the function that makes the model: {', '.join(f'{target}:{name}' for name in names[:5])}"
+    return ""
 
 
 def _from_file(path: Path, target: str) -> ModuleType:

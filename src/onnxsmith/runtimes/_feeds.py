@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -158,7 +159,8 @@ def _check_tensor(port: Port, given: Value) -> None:
             "run/wrong-shape",
             f"the array has {value.ndim} dimensions, the model takes {len(port.shape)}",
             where=f"{where}; given {list(value.shape)}",
-            fix="add the missing axes (array[None] puts a batch in front), or remove the extra axes",
+            fix=_in_place(value.shape, port)
+            or "add the missing axes (array[None] puts a batch in front), or remove the extra axes",
         )
     for axis, (size, dim) in enumerate(zip(value.shape, port.shape, strict=True)):
         if isinstance(dim, int) and dim != size:
@@ -166,8 +168,39 @@ def _check_tensor(port: Port, given: Value) -> None:
                 "run/wrong-shape",
                 f"axis {axis} is {size}, the model is fixed to {dim}",
                 where=f"{where}; given {list(value.shape)}",
-                fix=f"give size {dim}, or export the model again with a dynamic axis {axis}",
+                fix=_in_place(value.shape, port)
+                or f"give size {dim}, or export the model again with a dynamic axis {axis}",
             )
+
+
+def _in_place(given: tuple[int, ...], port: Port) -> str:
+    """Returns the fix for an array that only has its channels in another place than the model, or no batch; "" if that
+    does not make it fit."""
+    shape = port.shape
+    if shape is None:
+        return ""
+    rank = len(shape)
+    to_front, to_back = (0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)
+    if len(given) == rank - 1:
+        if _fits((1, *given), shape):
+            return "array[None] puts the missing batch in front"
+        for axes in (to_front, to_back) if rank > 2 else ():
+            if _fits(tuple((1, *given)[axis] for axis in axes), shape):
+                order = ", ".join(str(axis - 1) for axis in axes[1:])
+                return f"array.transpose({order})[None] moves the channels, and puts the missing batch in front"
+    if len(given) != rank or rank < 3:
+        return ""
+    for axes, layout in ((to_front, "NHWC"), (to_back, "NCHW")):
+        if _fits(tuple(given[axis] for axis in axes), shape):
+            also = shlex.quote(f"{port.name}={layout}")
+            verb = f"; or let the model take it as it is: `onnxsmith layout MODEL {also} -o {layout.lower()}.onnx`"
+            return f"array.transpose({', '.join(map(str, axes))}) moves the channels{verb if rank == 4 else ''}"
+    return ""
+
+
+def _fits(given: tuple[int, ...], shape: tuple[int | str, ...]) -> bool:
+    pairs = zip(given, shape, strict=False)
+    return len(given) == len(shape) and all(isinstance(dim, str) or dim == size for size, dim in pairs)
 
 
 def _same_dtype(value: Array, dtype: str) -> bool:

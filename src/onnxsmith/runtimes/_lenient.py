@@ -36,7 +36,7 @@ def checked(
             f"the model breaks the ONNX specification, but {name} loads it",
             where=where,
             why=error.problem.why,
-            fix="other runtimes may refuse it: export it again, or undo the edit that caused this",
+            fix=_fix(error.problem.why, model, name),
         )
         return (doubt,)
 
@@ -52,3 +52,17 @@ def _loads(source: Path | ir.Model, runtime: str) -> bool:
             return True
     except OnnxsmithError:
         return False
+
+
+def _fix(why: str, model: ir.Model, runtime: str) -> str:
+    """Returns what can be done about a model that breaks the specification."""
+    bare = [value.name or "" for value in model.graph.outputs if value.shape is None]
+    if "'shape'" in why and bare:
+        return (
+            f"nothing is to be done for {runtime}; other runtimes may refuse the file until its outputs without a "
+            f"shape, {', '.join(bare)}, declare one where the model is made (a number of axes at least)"
+        )
+    return (
+        f"nothing is to be done for {runtime}; other runtimes may refuse the file: export it again, or undo the edit "
+        "that caused this"
+    )

@@ -49,6 +49,22 @@ def _unknown_operator(match: re.Match[str]) -> OnnxsmithError:
     )
 
 
+def _operator_of_no_opset(match: re.Match[str]) -> OnnxsmithError:
+    """Tells an operator that ONNX got in a later opset than the model's from one that onnxruntime does not know."""
+    from onnxsmith.graph.structure import schema
+
+    op, opset = match[1], int(match[2])
+    since = min(schema.versions(op, ""), default=0)
+    if since <= opset:
+        return _unknown_operator(match)
+    return problem(
+        "runtime/unknown-operator",
+        f"{op} exists since opset {since}, and the model declares opset {opset}",
+        why="onnxruntime reads each node as the model's opset defines it",
+        fix=f"export the model again at opset {since} or newer, or declare opset {since} in the file",
+    )
+
+
 def _not_implemented(match: re.Match[str]) -> OnnxsmithError:
     return problem(
         "runtime/no-kernel",
@@ -77,6 +93,7 @@ _MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], OnnxsmithError]], ...] = (
     (r"Opset (\d+) is under development.*is till opset (\d+)", _unsupported_opset),
     (r"Could not find an implementation for (\S+?)\((\d+)\) node with name '([^']*)'", _no_kernel),
     (r"Fatal error: (\S+?)\(-?\d+\) is not a registered function/op", _unknown_operator),
+    (r"No Op registered for (\S+) with domain_version of (\d+)", _operator_of_no_opset),
     (r"No Op registered for (\S+) with domain_version", _unknown_operator),
     (r"MLDataType for: tensor\((\w+)\) is not currently registered or supported", _no_such_dtype),
     (_LACKING, _not_implemented),

@@ -25,7 +25,7 @@ from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure.dim_ranges import Size, Sizes
-from onnxsmith.graph.structure.signature import Signature, signature
+from onnxsmith.graph.structure.signature import Port, Signature, signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Session, Value
 from onnxsmith.runtimes.base import Outputs as Outputs_
@@ -92,7 +92,13 @@ def run(
                 return summary(model_name, name, session, fed, outputs, written), outputs, notes
 
         named = runtime or (None if provider == "cpu" else runtimes.default())
-        (part, outputs, notes), choice = runtime_choice.judged(named, [prepared], on)
+        try:
+            (part, outputs, notes), choice = runtime_choice.judged(named, [prepared], on)
+        except OnnxsmithError as error:
+            if error.problem.id != "run/missing-input":
+                raise
+            fix = _how_to_give([port for port in interface.required() if port.name not in values])
+            raise OnnxsmithError(replace(error.problem, fix=fix)) from error
     notes += (choice.clause,) if choice.clause else ()
     report = Report("run", Verdict.DONE, (part, Timing(clock.passed())), notes=notes)
     return Result(report, outputs=outputs)
@@ -101,6 +107,21 @@ def run(
 def _asked(sizes: Sizes | None, interface: Signature) -> dict[str, Size]:
     refuse_unknown(sizes, interface)
     return user_inputs.sizes(sizes)
+
+
+def _how_to_give(missing: list[Port]) -> str:
+    """Returns the fix for inputs without values: what to type for each."""
+    texts = []
+    for port in missing:
+        shape = (
+            None if port.shape is None else ",".join(str(dim) if isinstance(dim, int) else "1" for dim in port.shape)
+        )
+        texts.append(f"--input {shlex.quote(f'{port.name}={port.dtype}[{shape}]')}")
+    files = " ".join(f"--input {shlex.quote(port.name)}=FILE.npy" for port in missing)
+    fix = "add --random for generated values, in Python random=True"
+    if all(port.kind == "tensor" and port.shape is not None for port in missing):
+        fix += f"; or choose the sizes of generated values: {' '.join(texts)}"
+    return f"{fix}; or give values of yours: {files}"
 
 
 def planned(model: ir.Model, interface: Signature, sizes: Mapping[str, Size], seed: int) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,10 +10,12 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
+from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage, TargetCheck
 from onnxsmith.base.words import several
 from onnxsmith.deployment.checking.checked_model import Subject
-from onnxsmith.graph.structure import provenance, walk
+from onnxsmith.graph.structure import opset_range, provenance, walk
+from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.runtimes.base import Feeds
 from onnxsmith.targets.judges.base import Answer, Judge, Refusal
 from onnxsmith.targets.profiles.condition_result import Outlook
@@ -30,12 +33,32 @@ def by_rules(name: str, profile: Profile, subject: Subject) -> TargetCheck:
     not fit."""
     found = _check(name, profile, subject)
     if found.stage is Stage.FITS or subject.static is None:
-        return found
+        return replace(found, rewrite=_in_older_opset(name, profile, subject)) if found.whole else found
     static = _check(name, profile, subject.static)
     if static.stage is not Stage.FITS:
-        return found
+        return replace(found, rewrite=_in_older_opset(name, profile, subject)) if found.whole else found
     note = f"with dynamic shapes: {found.why}"
     return replace(static, shapes=subject.fixed_sizes, notes=(*static.notes, note))
+
+
+def _in_older_opset(name: str, profile: Profile, subject: Subject) -> str:
+    """Returns the rewrite that helps a model of a newer opset than the profile takes; "" if that does not help."""
+    if profile.opset is None:
+        return ""
+    now = opset_conversion.of(subject.model)
+    fits = next((one for one in range(now - 1, opset_range.OLDEST - 1, -1) if profile.opset.allows(one)), None)
+    if profile.opset.allows(now) or fits is None:
+        return ""
+    try:
+        model = opset_conversion.convert(subject.model, fits)
+    except OnnxsmithError:
+        return ""
+    if any(one.outlook is Outlook.REFUSED for one in foresee(model, profile)):
+        return ""
+    if subject.source is None:
+        return f"written in opset {fits}"
+    file = shlex.quote(str(subject.source))
+    return f"written in opset {fits}: `onnxsmith check {file} --target {shlex.quote(name)} --fix -o fixed.onnx`"
 
 
 def outlook(profile: Profile, subject: Subject) -> Outlook:

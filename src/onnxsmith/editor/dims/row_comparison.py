@@ -394,7 +394,7 @@ def tried(
             if len(found.feeds) > _ENOUGH:
                 break
     if size in found.refused or (found.refused and len(found.feeds) + len(found.together) < 2):
-        raise _does_not_run(symbol, size, found.refused)
+        raise _does_not_run(symbol, size, found.refused, given.get(symbol))
     return found
 
 
@@ -413,7 +413,7 @@ def _further(size: int) -> Iterator[int]:
     yield from (2 * size, 3 * size)
 
 
-def _does_not_run(symbol: str, size: int, refused: Mapping[int, OnnxsmithError]) -> OnnxsmithError:
+def _does_not_run(symbol: str, size: int, refused: Mapping[int, OnnxsmithError], given: Size | None) -> OnnxsmithError:
     listed = ", ".join(str(one) for one in sorted(refused))
     first = next(iter(refused.values())).problem
     return problem(
@@ -423,8 +423,11 @@ def _does_not_run(symbol: str, size: int, refused: Mapping[int, OnnxsmithError])
         else f"the edited model does not run at {symbol} = {size}",
         where=f"{symbol} = {listed}",
         why=f"at {symbol} = {next(iter(refused))}: {first.what}. {first.why}".strip(". "),
-        fix=f"keep the dimension static, or name a size that the model takes: --dim {symbol}={2 * size}; nothing was "
-        "written",
+        fix=f"leave --dim {symbol}={given} out: then usual sizes are tried; or leave the dimension at {size}; nothing "
+        "was written"
+        if given is not None
+        else f"leave the dimension at {size}, without the name {symbol}, unless the model takes another size than "
+        f"those that were tried, which --dim {symbol}=SIZE gives; nothing was written",
     )
 
 

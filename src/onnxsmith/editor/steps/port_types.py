@@ -320,6 +320,9 @@ def _refusal(what: str, where: str, why: str, rank: int) -> OnnxsmithError:
     axes = ",".join(map(str, (0, *range(2, rank), 1) if rank > 2 else range(rank - 1, -1, -1)))
     if rank < 2:
         return problem("edit/layout", what, where=where, why=f"{why}; a tensor of rank {rank} has one layout only")
+    if rank == 2:
+        fix = f"leave {where} as it is: a tensor of two axes has no positions beside its channels; {axes} swaps the two"
+        return problem("edit/layout", what, where=where, why=why, fix=fix)
     return problem(
         "edit/layout", what, where=where, why=why, fix=f"write {usual}, or {axes}" if usual else f"write {axes}"
     )

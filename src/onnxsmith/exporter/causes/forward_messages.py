@@ -77,7 +77,8 @@ class NumpyCall(Cause):
             "forward computes with numpy",
             why="while torch traces, tensors have no values, so numpy has nothing to compute with; in a trace by "
             "example its result would be a constant",
-            fix="use torch's function of the same name",
+            fix="use functions of torch in this line; what torch has no function for is written in torch's operations, "
+            "or computed before the model runs and given to it as an input",
         )
 
 

@@ -36,7 +36,7 @@ def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
 
     tensors: dict[str, Any] = {}
     for text in given:
-        found = _tensors(parse(text))
+        found = _tensors(parse(text, example=True))
         if again := [name for name in found if name in tensors]:
             raise twice(again[0] or "the first", given)
         tensors.update(found)

@@ -17,6 +17,8 @@ _OTHER_NAME = {
     "amin": "amin", "arctan": "atan", "arcsin": "asin", "arccos": "acos", "expand_dims": "unsqueeze",
 }  # fmt: skip
 
+_LIBRARIES = ("numpy", "scipy", "skimage", "cv2")
+"""Names the libraries that compute on the values of arrays."""
 _LIMITS = {"maximum": "min", "minimum": "max"}
 """Maps functions that torch has for two tensors only to the keyword of clamp that replaces them for a number."""
 
@@ -40,7 +42,7 @@ class Numpy(Check):
                 new = node.args[0]
             case ast.Attribute(value=value, attr="astype") if flow.kind(value) is Kind.ARRAY:
                 new = _astype(node, code)
-            case _ if self._is_numpy(node, code) and kinds & {Kind.TENSOR, Kind.ARRAY, Kind.MANY}:
+            case _ if self._is_array_function(node, code) and kinds & {Kind.TENSOR, Kind.ARRAY, Kind.MANY}:
                 new = _same_name(node, code, flow.kind(node.args[0]) if node.args else Kind.OTHER)
             case _:
                 return
@@ -50,16 +52,32 @@ class Numpy(Check):
                 "forward computes with numpy",
                 why="numpy needs values, which tensors do not have while torch.export traces; a TorchScript trace "
                 "would keep the result as a constant",
-                fix="use torch's function of the same name",
+                fix=_fix(node, new, code),
             ),
             node,
             swaps={} if new is None else {node: new},
         )
 
-    def _is_numpy(self, node: ast.Call, code: Code) -> bool:
+    def _is_array_function(self, node: ast.Call, code: Code) -> bool:
         live = code.flow.live(node.func)
         home = str(getattr(live, "__module__", "") or type(live).__module__)
-        return home.partition(".")[0] == "numpy" or type(live).__module__.partition(".")[0] == "numpy"
+        return home.partition(".")[0] in _LIBRARIES or type(live).__module__.partition(".")[0] in _LIBRARIES
+
+
+def _fix(node: ast.Call, new: New | None, code: Code) -> str:
+    """Returns the fix: torch's own function, if it has one that computes the same."""
+    if isinstance(new, ast.Call):
+        return f"use torch: {ast.unparse(new)}"
+    if new is not None:
+        return "leave the conversion out, and compute with the tensor"
+    name = ast.unparse(node.func)
+    own = node.func.attr if isinstance(node.func, ast.Attribute) else name
+    if own == "numpy" or (code.torch and hasattr(torch, own)):
+        return "use functions of torch on the tensor"
+    return (
+        f"torch has no function {own}: write what {name} does in torch's operations, or compute it before the model "
+        "runs and give it to the model as an input"
+    )
 
 
 def _same_name(node: ast.Call, code: Code, first: Kind) -> New | None:

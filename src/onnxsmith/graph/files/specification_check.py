@@ -166,7 +166,16 @@ def _conflict(model: ir.Model, said: str, where: str) -> Problem:
         "a declared shape or type contradicts the one that its operator gives",
         where=f"{where}, {op_type} {label}" if op_type else where,
         why=f"{_plain(message)}{said}",
-        fix="runtimes treat this differently; check the named node",
+        fix=_look_at(label) if label else "correct the declared shape or type; runtimes treat this differently",
+    )
+
+
+def _look_at(node: str) -> str:
+    """Returns the fix for a node whose operands and declared results do not fit."""
+    return (
+        f"`onnxsmith inspect MODEL {shlex.quote(node)}` shows its operands and their sizes: correct the one that is "
+        "wrong where the model is made; or drop the declared shapes of intermediate tensors, if only they are wrong: "
+        "`onnxsmith strip MODEL --what shapes -o stripped.onnx`"
     )
 
 

@@ -83,5 +83,15 @@ class Tokens:
             "pattern/text",
             f"the text of the pattern cannot be read: {what}",
             where=f"{self._where}, line {line}, column {column}",
-            fix="write { a = Relu(x)  y = Mul(a, 0.5) }; docs/patterns.md has the notation",
+            fix=self._closed() or "write { a = Relu(x)  y = Mul(a, 0.5) }; docs/patterns.md has the notation",
         )
+
+    def _closed(self) -> str:
+        """Returns the fix for a text whose brackets are not closed: the text with the missing ones; "" for others."""
+        missing: list[str] = []
+        for token, *_ in self._found:
+            if token in _OPEN:
+                missing.append(_OPEN[token])
+            elif token in _CLOSE and (not missing or missing.pop() != token):
+                return ""
+        return f"close the bracket: {' '.join(self._text.split())}{''.join(reversed(missing))}" if missing else ""

@@ -7,6 +7,7 @@ that is defined twice. The rules are those of the ONNX IR specification, "Graphs
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -203,14 +204,47 @@ def _refuse_twice(names: Iterable[Hashable], what: str, place: str) -> None:
         raise _made_twice(shown, f"as {what}", place)
 
 
-def _made_twice(name: str, how: str, place: str) -> OnnxsmithError:
+def _made_twice(name: str, how: str, place: str, fix: str = "") -> OnnxsmithError:
     return problem(
         "model/duplicate-name",
         f"{name!r} is defined twice ({how})",
         where=place,
         why="in one graph every name has one definition (static single assignment)",
-        fix="give one of the two another name where the file is made, and write that name in the nodes that read it",
+        fix=fix
+        or "give one of the two another name where the file is made, and write that name in the nodes that read it",
     )
+
+
+def _file(place: str) -> str:
+    """Returns the file of a place, as the user gave it."""
+    file = place.partition(", graph ")[0]
+    return file if file.endswith(".onnx") else "in.onnx"
+
+
+def _renaming(name: str, node: onnx.NodeProto, scopes: tuple[_Scope, ...], place: str) -> str:
+    """Returns lines that rename the second definition in the main graph, and the operands behind it."""
+    if len(scopes) > 1:
+        return ""
+    nodes = scopes[0].nodes
+    at = next(index for index, one in enumerate(nodes) if one is node)
+    taken = {text for one in nodes for text in (*one.input, *one.output)}
+    free = next(f"{name}_{number}" for number in itertools.count(2) if f"{name}_{number}" not in taken)
+    later = [one for one in nodes[at + 1 :] if name in one.input]
+    lines = [
+        f"rename what {describe(node)} makes; leave out the lines of operands that are to read the first definition:",
+        "import onnx",
+        f"model = onnx.load({_file(place)!r})",
+        "nodes = model.graph.node",
+        f"nodes[{at}].output[{list(node.output).index(name)}] = {free!r}",
+    ]
+    for index, one in enumerate(nodes):
+        if one in later and index > at:
+            lines += [
+                f"nodes[{index}].input[{position}] = {free!r}  # {describe(one)}"
+                for position, text in enumerate(one.input)
+                if text == name
+            ]
+    return "\n".join([*lines, 'onnx.save(model, "renamed.onnx")'])
 
 
 def _check_nodes(scopes: tuple[_Scope, ...], place: str) -> None:
@@ -226,7 +260,7 @@ def _check_nodes(scopes: tuple[_Scope, ...], place: str) -> None:
                 _check_graph(inner, scopes, place)
         for name in node.output:
             if name in own.known:
-                raise _made_twice(name, f"again by {describe(node)}", place)
+                raise _made_twice(name, f"again by {describe(node)}", place, _renaming(name, node, scopes, place))
             if name:
                 own.known.add(name)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,8 +51,8 @@ class InputSpec:
     path: Path | None = None
 
 
-def parse(text: str) -> InputSpec:
-    """Parses the text of one `--input`.
+def parse(text: str, *, example: bool = False) -> InputSpec:
+    """Parses the text of one `--input`. With `example` it describes an example of an export, whose axes may be dynamic.
 
     Raises:
         OnnxsmithError: `input/syntax` if it is neither a dtype with a shape nor an existing file.
@@ -61,7 +62,7 @@ def parse(text: str) -> InputSpec:
         name, value = "", text
     match = _SHAPED.fullmatch(value.strip())
     if match:
-        return InputSpec(name.strip(), dtype(match["dtype"], text), _dims(match["dims"], text))
+        return InputSpec(name.strip(), dtype(match["dtype"], text), _dims(match["dims"], text, example=example))
     if (path := _file(value)) is not None:
         return InputSpec(name.strip(), path=path)
     if (path := _file(text)) is not None:  # the path of a file may contain an equals sign
@@ -114,7 +115,7 @@ def dtype(name: str, text: str) -> str:
     return known
 
 
-def _dims(text: str, whole: str) -> tuple[int, ...]:
+def _dims(text: str, whole: str, *, example: bool) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     try:
         dims = tuple(map(int, parts)) if text.strip() else ()
@@ -123,8 +124,22 @@ def _dims(text: str, whole: str) -> tuple[int, ...]:
             "input/syntax",
             f"a size is not a number: [{text}]",
             where=whole,
-            fix=f"write a number in place of {', '.join(part for part in parts if not part.isdigit())}",
+            fix=_numbers(text, whole, example=example),
         ) from error
     if any(dim < 0 for dim in dims):
         raise problem("input/syntax", f"a size is negative: [{text}]", where=whole, fix="give sizes of 0 or more")
     return dims
+
+
+def _numbers(text: str, whole: str, *, example: bool) -> str:
+    """Returns the fix for names in a shape: numbers in their place, and for an export the names of its axes."""
+    parts = [part.strip() for part in text.split(",")]
+    named = {axis: part for axis, part in enumerate(parts) if not part.lstrip("-").isdigit()}
+    shape = ",".join("2" if axis in named else part for axis, part in enumerate(parts))
+    head = whole.partition("[")[0].strip()
+    fix = f"write a number for {', '.join(named.values())}, for example --input {shlex.quote(f'{head}[{shape}]')}"
+    names = ",".join(f"{axis}={name}" for axis, name in named.items() if name.isidentifier())
+    if example and names:
+        axes = shlex.quote(f"{head.partition('=')[0]}:{names}")
+        fix += f" --dynamic {axes}, which names the axes in the model"
+    return fix

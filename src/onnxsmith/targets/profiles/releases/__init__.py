@@ -43,7 +43,7 @@ def release(name: str) -> Profile:
             "profile/unknown",
             f"there is no {runtime} {version!r} in the table",
             why=f"it has {', '.join(table['versions'])}",
-            fix=f"write {runtime}{AT}{list(table['versions'])[-1]}",
+            fix=f"write {runtime}{AT}{_nearest(short, list(table['versions']))}, the nearest",
         )
     row = table["versions"][short]
     return Profile(
@@ -61,6 +61,20 @@ def release(name: str) -> Profile:
         opset=Limit(None, None, row["opset"]),
         max_ir_version=row["ir_version"],
     )
+
+
+def _nearest(version: str, known: list[str]) -> str:
+    """Returns the known release that is nearest to a version; the newest for a text that is no version."""
+
+    def number(text: str) -> int:
+        major, _, minor = text.partition(".")
+        return 1000 * int(major) + int(minor or 0)
+
+    try:
+        wanted = number(version)
+    except ValueError:
+        return known[-1]
+    return min(known, key=lambda one: abs(number(one) - wanted))
 
 
 @cache
