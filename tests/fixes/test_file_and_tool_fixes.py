@@ -253,8 +253,8 @@ JOINED = [
         "merge/types",
         "onnxsmith merge m.onnx h.onnx --wire z=features -o b.onnx --no-verify",
         {"m.onnx": NET, "h.onnx": HEAD.replace("float[", "float16[")},
-        changes={"p.toml": '[[step]]\ndo = "dtype"\ninput = "features"\nto = "float"', "h.onnx": HEAD},
-        says=['do = "dtype", input = "features", to = "float"'],
+        changes={"h.onnx": HEAD},
+        says=["merge what `onnxsmith edit m.onnx fit.toml -o fitting.onnx` makes", 'op = "Cast"\nafter = "z"'],
     ),
     Case(
         "merge/types",

@@ -348,8 +348,8 @@ class Edit:
 
 
 _CONFLICT = (
-    "the node gets an operand of another shape or type than before: give it one that fits, with the step wire, or "
-    "insert a node in front of it that makes it fit, or leave out the step that changed it; nothing was written"
+    "correct the step: the node gets an operand of another shape or type than before: give it one that fits, with the "
+    "step wire, or insert a node in front that makes it fit, or leave out the step that changed it; nothing was written"
 )
 _SHOWN = 200
 """Limits the nodes that a notebook shows. A choice: a page that can be scrolled."""
