@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import onnx_ir as ir
 
 from onnxsmith.base import rooms
@@ -11,7 +13,7 @@ from onnxsmith.base.report.parts.explanations import Answer
 from onnxsmith.graph.passes.base import Pass
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.inference import Inference
-from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure import tensor_paths, walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.optimizer import branches, folding, pipeline, rule_selection, signature_changes
 from onnxsmith.optimizer.fold_plan import SLACK, FoldPlan
@@ -37,7 +39,7 @@ def why(question: str, before: ir.Model, after: ir.Model, part: Simplification) 
         raise problem(
             "simplify/unknown-node",
             f"no node and no output of a node is called {name!r}",
-            fix="use --why RULE@NODE with a name that `onnxsmith inspect` shows",
+            fix=_named(id_, name, before),
         )
     labels = {walk.node_label(node) for node in (old, new) if node is not None} | {name, f"-> {name}"}
     here = [entry for entry in part.fired if entry.where.partition(" = ")[0] in labels]
@@ -91,6 +93,18 @@ def _asked(id_: str, rule: Rule | None, model: ir.Model, name: str) -> str:
         f"the rule's pattern does not match: {node.op_type} reads from {read}; `onnxsmith explain` shows the pattern"
     )
     return f"{pattern}{signature_changes.replaceable(node)}"
+
+
+def _named(id_: str, name: str, model: ir.Model) -> str:
+    """Returns questions about the nodes with the most similar names."""
+    labels = list(dict.fromkeys(walk.node_label(node).removeprefix("-> ") for node in walk.all_nodes(model)))
+    near = (tensor_paths.near(name, labels) if name else []) or labels[:_SHOWN]
+    listed = "`onnxsmith inspect MODEL --nodes` lists the nodes"
+    return f"write {' or '.join(shlex.quote(f'{id_}@{one}') for one in near)}; {listed}" if near else listed
+
+
+_SHOWN = 3
+"""Limits the nodes that an error offers where no name is similar. A choice."""
 
 
 def _found(model: ir.Model, name: str) -> ir.Node | None:

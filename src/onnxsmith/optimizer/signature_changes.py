@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -61,7 +62,7 @@ class Interface:
                 raise problem(
                     "simplify/no-such-port",
                     f"{text!r} says no size of a dimension",
-                    fix='write "batch=1" for all dimensions of this name, or "x:0=1" for an axis of the input x',
+                    fix=_examples(model),
                 )
             fix_symbols(model, sizes)
             yield f"fixed for good: {text.strip()}"
@@ -74,7 +75,7 @@ class Interface:
                 "simplify/all-outputs",
                 "no output of the model would stay",
                 why=f"{', '.join(self.dropped)} leaves out {', '.join(names)}",
-                fix=f"keep one: --keep-output {names[0]!r} alone, without --drop-output",
+                fix=f"keep one: --keep-output {shlex.quote(names[0])} alone, without --drop-output",
             )
         left = [value for value in model.graph.outputs if value.name in kept]
         if gone := [name for name in names if name not in kept]:
@@ -141,17 +142,35 @@ def _fix_axis(value: ir.Value, axis: int, size: int) -> dict[str, int]:
             "simplify/no-such-port",
             f"the input {name!r} has no axis {axis}",
             why="its rank is " + ("unknown" if value.shape is None else str(len(value.shape))),
-            fix='write "x:0=1" for the first axis of the input x; `onnxsmith inspect MODEL` shows the axes',
+            fix=f"write an axis from 0 to {len(value.shape) - 1}: {shlex.quote(f'{name}:0={size}')}"
+            if value.shape
+            else "leave it out",
         )
     was = value.shape[axis]
     if isinstance(was, int) and was >= 0 and was != size:
         raise problem(
             "simplify/no-such-port",
             f"axis {axis} of the input {name!r} has the fixed size {was}",
-            fix=f'make it dynamic first: `onnxsmith set-dim MODEL "{name}:{axis}=n" -o OUT`',
+            fix=f"leave it out; or make the axis dynamic first: `onnxsmith set-dim MODEL "
+            f"{shlex.quote(f'{name}:{axis}=n')} -o dynamic.onnx`, and simplify dynamic.onnx",
         )
     value.shape = ir.Shape([size if index == axis else dim for index, dim in enumerate(value.shape)])
     return {was.value: size} if isinstance(was, ir.SymbolicDim) and was.value else {}
+
+
+def _examples(model: ir.Model) -> str:
+    """Returns how the size of a dimension of this model is written."""
+    named = next(iter(symbols(signature(model))), None)
+    port = next((value.name for value in model.graph.inputs if value.shape), None)
+    forms = [
+        *([f"{shlex.quote(f'{named}=1')} for all dimensions of this name"] if named else []),
+        *([f"{shlex.quote(f'{port}:0=1')} for an axis of the input {port}"] if port else []),
+    ]
+    return f"write {' or '.join(forms)}" if forms else "leave it out"
+
+
+_SHOWN = 4
+"""Limits the names that an error offers where none is similar. A choice."""
 
 
 def _missing(kind: str, name: str, known: list[str]) -> OnnxsmithError:
@@ -160,5 +179,5 @@ def _missing(kind: str, name: str, known: list[str]) -> OnnxsmithError:
         "simplify/no-such-port",
         f"the model has no {kind} {name!r}",
         why=f"it has {', '.join(known) or 'none'}",
-        fix=f"write {(near or known)[0]!r}" if known else "leave it out",
+        fix=f"write {' or '.join(map(repr, near or known[:_SHOWN]))} in place of {name!r}" if known else "leave it out",
     )

@@ -56,9 +56,15 @@ def not_met(tried: Tried, given: Given, before: Scored, most: int) -> Problem:
         f"none of the {tried.name} models that were tried meets the budget",
         where=f"{score.title} {had}, at worst {bound} is allowed",
         why=f"{several(tried.evaluations, 'keep-list')} of at most {most} were evaluated, {rest}{nearest}",
-        fix="give more --evaluations, a wider --budget, or another --to"
-        if is_spent
-        else "give a wider --budget, or another --to",
+        fix=", or ".join(
+            [
+                *([f"give more evaluations: --evaluations {4 * most}"] if is_spent else []),
+                f"widen the budget: --budget {given.budget.reaching(before.value, order[0].score)}"
+                if order
+                else "give a wider --budget",
+                "try another --to",
+            ]
+        ),
     ).problem
 
 

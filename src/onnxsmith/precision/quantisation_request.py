@@ -115,7 +115,8 @@ def refuse_without_data(request: Request) -> None:
             "the metric has no data to be measured on",
             where=f"--metric {request.metric}" if isinstance(request.metric, str) else score.title,
             why="without data inputs are generated: noise, of which the metric says nothing",
-            fix="give --data, or leave out --metric: then the cosine similarity of the outputs is measured",
+            fix="give the data: --data DATA, which is a folder of images, an .npz, a .jsonl or file.py:function; or "
+            "leave out --metric: then the cosine similarity of the outputs is measured",
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import first_few
 from onnxsmith.exporter import factory
 from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.data.base import Sample
@@ -114,7 +115,8 @@ class Scoring:
                 "the metric failed",
                 where=factory.user_line(error),
                 why=f"{type(error).__name__}: {error}; a prediction is {self.score.expects}",
-                fix="give --decode file.py:function that turns the outputs into what the metric takes",
+                fix=("correct the function at this line; or " if factory.user_line(error) else "")
+                + "give --decode file.py:function that turns the outputs into what the metric takes",
             ) from error
         return Scored(value, count, len(broken), broken[0] if broken else "")
 
@@ -179,8 +181,22 @@ class Scoring:
                 "the function that decodes the outputs failed",
                 where=factory.user_line(error) or name,
                 why=f"{type(error).__name__}: {error}",
-                fix="it gets the outputs by name, as arrays; call it in Python on those of `onnxsmith run`",
+                fix=f"correct it for the outputs, which it gets by name, as arrays: {_listed(outputs)}; or leave "
+                "--decode out",
             ) from error
+
+
+def _listed(outputs: Mapping[str, Any]) -> str:
+    """Lists outputs with their dtypes and shapes."""
+    shown = [
+        f"{name} {value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else name
+        for name, value in outputs.items()
+    ]
+    return first_few(shown, _SHOWN)
+
+
+_SHOWN = 4
+"""Limits the outputs that an error lists. A choice: one line."""
 
 
 def is_finite(value: Any) -> bool:
@@ -219,6 +235,14 @@ class Budget:
         """Returns the worst score that is allowed."""
         room = abs(before) * self.amount if self.is_share else self.amount
         return before - room if better == "higher" else before + room
+
+    def reaching(self, before: float, after: float) -> str:
+        """Returns the text of the least budget of this kind, in two digits, that a score meets."""
+        lost = abs(after - before)
+        amount = 100 * lost / abs(before) if self.is_share and before else lost
+        digits = 1 - math.floor(math.log10(amount)) if amount else 0
+        shown = math.ceil(amount * 10**digits) / 10**digits
+        return f"{shown:.{max(digits, 0)}f}{'%' if self.is_share and before else ''}"
 
     def allows(self, before: float, after: float, better: str) -> bool:
         """Whether a score is within the budget; never for NaN."""

@@ -102,7 +102,7 @@ def _check_array(port: Port, value: Value) -> Array:
             "run/not-an-array",
             f"{_kind(value)} was given where a numpy array is needed",
             where=_where(port),
-            fix="pass tensor.detach().cpu().numpy()" if tensor else "pass numpy.asarray(value, dtype=…)",
+            fix="pass tensor.detach().cpu().numpy()" if tensor else f"pass {_made(port)}",
         )
     if port.dtype != "undefined" and not _same_dtype(value, port.dtype):
         wanted = numpy_dtype(port.dtype)
@@ -123,6 +123,14 @@ def _check_array(port: Port, value: Value) -> Array:
     return value
 
 
+def _made(port: Port) -> str:
+    """Returns the code that makes an array for an input."""
+    if port.dtype == "undefined":
+        return "numpy.asarray(value)"
+    name = "object" if port.dtype == "string" else repr(numpy_dtype(port.dtype).name)
+    return f"numpy.asarray(value, dtype={name})"
+
+
 def _kind(value: object) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
@@ -134,18 +142,20 @@ def _where(port: Port) -> str:
 def conflict(feeds: Feeds, signature: Signature) -> OnnxsmithError | None:
     """Returns `run/dimension-conflict` if one symbol has two sizes in checked feeds, which most likely explains a
     runtime's refusal. A runtime may also accept such feeds: in the format, a shared symbol is only a hint."""
-    sizes: dict[str, tuple[int, str]] = {}
+    sizes: dict[str, tuple[int, str, int]] = {}
     for port in signature.inputs:
         value = feeds.get(port.name)
         if port.kind != "tensor" or port.shape is None or not isinstance(value, np.ndarray):
             continue
-        for size, dim in zip(value.shape, port.shape, strict=True):
-            if isinstance(dim, str) and sizes.setdefault(dim, (size, port.name))[0] != size:
+        for axis, (size, dim) in enumerate(zip(value.shape, port.shape, strict=True)):
+            if isinstance(dim, str) and sizes.setdefault(dim, (size, port.name, axis))[0] != size:
+                other, name, place = sizes[dim]
                 return problem(
                     "run/dimension-conflict",
-                    f"dimension {dim!r} is {size} here and {sizes[dim][0]} in {sizes[dim][1]!r}",
+                    f"dimension {dim!r} is {size} here and {other} in {name!r}",
                     where=_where(port),
-                    fix="give both inputs the same size along it",
+                    fix=f"give axis {axis} of {port.name!r} the size {other}, or axis {place} of {name!r} the size "
+                    f"{size}",
                 )
     return None
 

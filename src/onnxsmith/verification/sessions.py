@@ -298,5 +298,6 @@ def _random(nodes: Sequence[ir.Node]) -> OnnxsmithError:
         f"the model draws random numbers: {several(len(nodes), 'node')}",
         where=", ".join(f"{node.op_type} {walk.node_label(node)}" for node in nodes[:3]),
         why="two runs on the same input differ, and this opset has no operators to put fixed numbers in their place",
-        fix="convert the model to opset 9 or newer, make the random numbers inputs, or go on with --no-verify",
+        fix="convert the model first: `onnxsmith opset MODEL 13 -o newer.onnx --no-verify`; or make the random numbers "
+        "inputs; or go on unverified: --no-verify",
     )

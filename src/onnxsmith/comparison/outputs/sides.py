@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -237,11 +238,25 @@ def check_pairing(a: SideSource, b: SideSource) -> tuple[str, ...]:
                 "verify/outputs-differ" if what == "outputs" else "verify/interface",
                 f"{a.label} has {len(names)} {what}, {b.label} has {len(others)}",
                 where=f"only on one side: {', '.join(missing)}",
-                fix="compare models that have the same interface; `onnxsmith inspect` shows both",
+                fix=_alike(what, *((a, b) if len(names) > len(others) else (b, a)), missing),
             )
         pairs = ", ".join(f"{x}={y}" for x, y in zip(names, others, strict=True) if x != y)
         notes.append(f"{what} were paired by position: {pairs}")
     return tuple(notes)
+
+
+def _alike(what: str, more: SideSource, fewer: SideSource, missing: Sequence[str]) -> str:
+    """Returns how two models get as many inputs or outputs, of which one has `more`."""
+    files = [shlex.quote(str(side.source)) if isinstance(side.source, Path) else "" for side in (more, fewer)]
+    names = [port.name for port in more.interface.outputs]
+    if what == "outputs" and files[0] and set(missing) < set(names):
+        dropped = " ".join(f"--drop-output {shlex.quote(name)}" for name in missing)
+        return (
+            f"leave out what only one has: `onnxsmith simplify {files[0]} {dropped} -o part.onnx`, and compare "
+            "part.onnx"
+        )
+    shown = " and ".join(f"`onnxsmith inspect {file}`" for file in files if file)
+    return f"compare models that have the same {what}" + (f"; {shown} shows them" if shown else "")
 
 
 def paired(theirs: Sequence[Port], mine: Sequence[Port]) -> list[tuple[Port, Port]]:

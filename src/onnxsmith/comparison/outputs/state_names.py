@@ -8,6 +8,7 @@ The remaining names have to be equal, and dtype and shape have to fit.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -171,7 +172,7 @@ def _asked(text: str, a: SideSource, b: SideSource) -> Iterator[Fed]:
             f"{text!r} names no input with an output",
             where=f"--state {text}",
             why=_listing(interface),
-            fix="write --state INPUT=OUTPUT, as in --state h=hn or --state 'past_key_values.*=present.*'",
+            fix=f"write {_choices(interface)}; a pattern names several: --state 'past_key_values.*=present.*'",
         )
     for own, gave in found:
         if not fits(inputs[own], outputs[gave]):
@@ -201,13 +202,27 @@ def _listing(interface: Signature) -> str:
     return f"inputs: {inputs}; outputs: {outputs}"
 
 
+_SHOWN = 4
+"""Limits the pairs that an error offers. A choice: one line."""
+
+
+def _choices(interface: Signature) -> str:
+    """Returns pairs of an input and an output that fit, the last ports first, because models have states behind other
+    inputs."""
+    pairs = [
+        f"--state {shlex.quote(f'{port.name}={one.name}')}"
+        for port in reversed(interface.inputs)
+        for one in reversed(interface.outputs)
+        if fits(port, one)
+    ]
+    return ", or ".join(pairs[:_SHOWN]) or "--state INPUT=OUTPUT"
+
+
 def _none(interface: Signature) -> OnnxsmithError:
-    likely = [(port, one) for port in interface.inputs for one in interface.outputs if fits(port, one)]
-    example = " ".join(f"--state {port.name}={one.name}" for port, one in likely[:1]) or "--state INPUT=OUTPUT"
     return problem(
         "compare/state",
         "no output is the state of the next call by its name",
         where="--steps",
         why=_listing(interface),
-        fix=f"say which output each input gets in the next call: {example}",
+        fix=f"say which output each input gets in the next call: {_choices(interface)}",
     )

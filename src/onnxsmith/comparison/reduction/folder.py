@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -48,9 +50,15 @@ def checked(output: str | Path) -> Path:
             "the output exists, and is not from an earlier reduction",
             where=str(path),
             why="the folder is replaced as a whole",
-            fix="name a folder that does not exist, or an empty one",
+            fix=f"name another folder, which does not exist: -o {shlex.quote(_free(Path(output)))}",
         )
     return path
+
+
+def _free(path: Path) -> str:
+    """Returns a path beside this one that does not exist."""
+    tries = (path.with_name(f"{path.name}-{index}") for index in itertools.count(2))
+    return str(next(one for one in tries if not one.exists() and not one.is_symlink()))
 
 
 def _is_ours(path: Path) -> bool:

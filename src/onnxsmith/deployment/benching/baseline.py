@@ -119,7 +119,8 @@ def _fix(path: Path, command: str) -> str:
         wanted = path.with_name("baseline.json")
         while wanted.exists():
             wanted = wanted.with_name(f"{wanted.stem}_new.json")
-    return f"write one with this version: {command} --save {shlex.quote(str(wanted))}"
+    then = f", and compare with --against {shlex.quote(str(wanted))}" if wanted != path else ""
+    return f"write one with this version: `{command} --save {shlex.quote(str(wanted))}`{then}"
 
 
 def _is_ours(path: Path) -> bool:
@@ -195,11 +196,11 @@ def _slower(row: Regression, baseline: Baseline, saved: Saved, track: Track, req
     old, new = saved.file, track.ready.subject.file
     if new is not None and old and Path(old).is_file() and str(new.absolute()) != old:
         both = request.command(f"{old}@{saved.on}", f"{new}@{saved.on}")
-        fix = f"measure both side by side, which is more certain: {both}"
+        fix = f"measure both side by side, which is more certain: `{both}`"
     elif new is not None and saved.on.startswith("onnxruntime"):
         fix = f"`{request.command(f'{new}@{saved.on}')} --profile` shows which operators take the time"
     else:
-        fix = f"measure again, and look at the versions: {request.command(track.ready.subject.target)}"
+        fix = f"measure again, and look at the versions: `{request.command(track.ready.subject.target)}`"
     return Problem(
         "bench/slower",
         f"{row.subject} is slower than the baseline by more than {allow:.0%}",
@@ -217,18 +218,20 @@ def _elsewhere(baseline: Baseline, done: Bench, request: Request, why: Sequence[
         "the baseline was measured in other circumstances, so it says nothing about the model",
         where=baseline.path,
         why="; ".join(why),
-        fix=f"measure the old model beside the new one: {request.command(olds[0], news[0])}"
+        fix=f"measure the old model beside the new one: `{request.command(olds[0], news[0])}`"
         if olds and news and str(Path(news[0]).absolute()) != olds[0]
         else "measure the old model here and save it again (--save), or compare all the same: --any-machine",
     )
 
 
 def _no_partner(track: Track, baseline: Baseline) -> Problem:
+    others = dict.fromkeys(one.on for one in baseline.subjects if one.on != track.ready.subject.on)
+    same = f"measure what the baseline has: {' '.join(f'--subject {shlex.quote(one)}' for one in others)}"
     return Problem(
         "bench/no-partner",
         f"the baseline has no subject on {track.ready.subject.on}, or several",
         where=f"{baseline.path}: {', '.join(one.subject for one in baseline.subjects)}",
-        fix="measure with the same --subject as the baseline, or save a new one",
+        fix=f"{same if others else 'measure one model with each --subject'}; or save a new baseline with --save",
     )
 
 

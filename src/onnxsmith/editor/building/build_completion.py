@@ -69,7 +69,7 @@ def finished(
         with stage("check"):
             doubts = _checked(opened.path, where)
             if doubts and not verify:
-                raise _invalid(doubts[0].what, doubts[0].why, where)
+                raise _invalid(doubts[0].what, doubts[0].why, where, is_doubt=True)
         if verify:
             with stage("run"):
                 part, more = run_once(opened.path, model, where)
@@ -100,13 +100,15 @@ def _checked(path: Path, where: str) -> tuple[Problem, ...]:
         raise _invalid(error.problem.what, error.problem.why, where) from error
 
 
-def _invalid(what: str, why: str, where: str) -> OnnxsmithError:
+def _invalid(what: str, why: str, where: str, *, is_doubt: bool = False) -> OnnxsmithError:
+    """Makes the problem for a model that the checker refuses. With `is_doubt`, a run would decide."""
+    run = "; or leave verify=False out: the model is then run, and a runtime decides" if is_doubt else ""
     return problem(
         "build/invalid",
         f"the model is not valid: {what}",
         where=where,
         why=why,
-        fix="correct the node that the checker names; its operands do not fit together",
+        fix=f"correct the node that the checker names; its operands do not fit together{run}",
     )
 
 

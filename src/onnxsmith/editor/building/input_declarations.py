@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -107,7 +108,13 @@ def output_value(builder: Builder, name: Any, tensor: Any, where: str) -> ir.Val
             else "give a tensor that the graph makes",
         )
     if any(value.name == name for value in builder.outputs):
-        raise _no_output(name, "is an output already", "every output has a name of its own", where, "give another name")
+        raise _no_output(
+            name,
+            "is an output already",
+            "every output has a name of its own",
+            where,
+            f"give another name, such as {_free(name, builder)!r}",
+        )
     if builder.is_inside:
         why = "only the whole model has outputs"
         raise _no_output(name, "is made inside a branch or a body", why, where, "return the tensor from the branch")
@@ -125,6 +132,11 @@ def output_value(builder: Builder, name: Any, tensor: Any, where: str) -> ir.Val
 
 def _declared(handle: Tensor, dtype: str) -> str:
     return f'say it before: {handle.name.rpartition(".")[2]}.declare("{dtype}", ["batch", None])'
+
+
+def _free(name: Any, builder: Any) -> str:
+    taken = {value.name for value in builder.outputs}
+    return next(made for index in itertools.count(1) if (made := f"{name}_{index}") not in taken)
 
 
 def _no_output(name: Any, what: str, why: str, where: str, fix: str) -> OnnxsmithError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -226,7 +227,8 @@ def _signature(target: str | type[torch.autograd.Function]) -> inspect.Signature
         raise problem(
             "register/unknown-operator",
             f"PyTorch has no operator {target!r}",
-            fix="import the package that defines the operator first, and write its name as namespace::name",
+            fix=_near(target)
+            or "import the package that defines the operator first, and write its name as namespace::name",
         )
     kinds = inspect.Parameter
     return inspect.Signature(
@@ -262,8 +264,27 @@ def _check(target: Any, signature: inspect.Signature, translation: Callable[...,
             "the translation's arguments differ from the operator's",
             where=f"{_name(translation)}{own}",
             why=f"the operator is {target if isinstance(target, str) else target.__qualname__}{signature}; {error}",
-            fix="give the translation the same arguments, in the same order",
+            fix=f"give the translation the operator's arguments: lambda {_arguments(values)}: …",
         ) from error
+
+
+def _arguments(parameters: Sequence[inspect.Parameter]) -> str:
+    """Returns the arguments of a function as they are written, without annotations and defaults."""
+    found: list[str] = []
+    for one in parameters:
+        if one.kind == one.KEYWORD_ONLY and "*" not in found:
+            found.append("*")
+        found.append(one.name)
+    return ", ".join(found)
+
+
+def _near(name: str) -> str:
+    """Returns the advice to write the name of an operator that PyTorch has; nothing if none is similar."""
+    known = {one.partition(".")[0] for one in torch._C._dispatch_get_all_op_names()}
+    found = difflib.get_close_matches(name, sorted(known), 3)
+    if not found:
+        return ""
+    return f"write {' or '.join(map(repr, found))}; or import the package that defines {name!r} first"
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -54,7 +54,9 @@ def _called(function: Callable[..., Any], what: str, handles: Sequence[Tensor], 
             f"the function for {what} does not take {len(handles)} arguments",
             where=where,
             why=str(error),
-            fix=f"give it {len(handles)} parameters",
+            fix=f"give it {len(handles)} parameters: {', '.join(map(repr, handles))}"
+            if handles
+            else "give it no parameter",
         ) from error
     results = list(found) if isinstance(found, list | tuple) else [found]
     if not results or any(one is None for one in results):

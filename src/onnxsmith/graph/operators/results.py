@@ -84,12 +84,13 @@ def _usual(
     if schema.outputs and schema.outputs[-1].variadic:
         count = _counted(op, operands, attributes)
         if count is None:
+            word = "num_outputs" if "num_outputs" in schema.attributes else "outputs"  # Split since opset 18
             raise problem(
                 "build/outputs",
                 f"how many results {op} has is not clear",
                 where=where,
                 why="the operator has as many results as its caller wants",
-                fix=f"add outputs=2 to g.{op}(…), or the number that you need",
+                fix=f"add {word}=2 to g.{op}(…), or the number that you need",
             )
         return count
     required = sum(1 for formal in schema.outputs if not formal.optional)

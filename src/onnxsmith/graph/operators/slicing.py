@@ -97,7 +97,12 @@ def _one_axis(home: Operators, tensor: Tensor, one: Any, axis: int, plan: _Plan)
         number = int(one)
         size = tensor.shape[axis] if tensor.shape is not None else None
         if isinstance(size, int) and not -size <= number < size:
-            raise _refused(home, tensor, f"has no element {number} on axis {axis}", "write a smaller index")
+            raise _refused(
+                home,
+                tensor,
+                f"has no element {number} on axis {axis}",
+                (f"write a smaller index: {-size} to {size - 1}" if size else "leave the index out: the axis is empty"),
+            )
         plan.starts.append(number)
         plan.ends.append(number + 1 if number != -1 else _END)
         plan.axes.append(axis)

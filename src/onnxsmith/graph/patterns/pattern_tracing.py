@@ -88,7 +88,7 @@ def from_function(function: Callable[..., Any], *, is_replacement: bool = False)
             "the function of the pattern failed",
             where=where,
             why=f"{type(error).__name__}: {error}",
-            fix="call operators only: op.Mul(x, 2.0), not x * 2.0",
+            fix=_fix(error),
         ) from error
     found = answer if isinstance(answer, tuple | list) else (answer,)
     outputs = tuple(ops.operand(one) for one in found)
@@ -99,6 +99,19 @@ def from_function(function: Callable[..., Any], *, is_replacement: bool = False)
     used = dict.fromkeys((*variables, *ops.declared))
     made = Pattern(tuple(ops.nodes), outputs, tuple(used), name)  # type: ignore[arg-type]
     return checked(made, where, is_replacement=is_replacement)
+
+
+def _fix(error: Exception) -> str:
+    """Returns the fix for an error in the function of a pattern."""
+    name = str(error).removeprefix("op.").partition(":")[0]
+    if isinstance(error, AttributeError) and name.isidentifier():
+        names = {one.lower(): one for one in schema.every_name("")}
+        return (
+            f"write op.{names[name.lower()]}" if name.lower() in names else "write the name of an operator: op.Relu(x)"
+        )
+    if isinstance(error, TypeError):
+        return "call operators only: op.Mul(x, 2.0), not x * 2.0"
+    return "correct the function; it is called once, with variables in place of tensors"
 
 
 def _kind(annotation: Any) -> Kind:

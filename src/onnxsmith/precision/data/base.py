@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.exporter import factory
 from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.runtimes.base import Outputs, Session
 
@@ -85,9 +86,9 @@ class Reading:
             raise problem(
                 "quantize/preprocessing",
                 "the preprocessing failed",
-                where=name,
+                where=", ".join(part for part in (factory.user_line(error), name) if part),
                 why=f"{type(error).__name__}: {error}",
-                fix="call the function on this item in Python, and mend it",
+                fix="correct the function; call it in Python on this item to try it",
             ) from error
 
 
@@ -106,7 +107,8 @@ def _array(value: Any, port: Port, name: str) -> Any:
             f"an array of rank {array.ndim} is not an input {port.name}",
             where=name,
             why=f"{port.name} is {port}",
-            fix="give arrays of that rank, or a function that makes them: --preprocess file.py:function",
+            fix=f"give arrays of rank {len(port.shape)}, or of one sample without the first axis; or a function that "
+            "makes them: --preprocess file.py:function",
         )
     return array
 

@@ -170,11 +170,11 @@ def _sample(line: str, path: Path, number: int, reading: Reading) -> Sample:
         record = json.loads(line)
     except ValueError as error:
         raise problem("quantize/data", "a line is not JSON", where=f"{path}:{number}", why=str(error),
-            fix='write {"INPUT": …, "label": …} on one line',
+            fix=f"write {_example(reading)} on one line",
         ) from error  # fmt: skip
     if not isinstance(record, dict):
         raise problem(
-            "quantize/data", "a line is not an object", where=f"{path}:{number}", fix='write {"INPUT": …, "label": …}'
+            "quantize/data", "a line is not an object", where=f"{path}:{number}", fix=f"write {_example(reading)}"
         )
     label = record.pop("label", None)
     if reading.prepare is not None:
@@ -185,6 +185,12 @@ def _sample(line: str, path: Path, number: int, reading: Reading) -> Sample:
     except OnnxsmithError as error:
         raise error.at(f"{path}:{number}") from error
     return Sample(reading.feeds(arrays, name), label, name)
+
+
+def _example(reading: Reading) -> str:
+    """Returns the form of a line for the inputs of the model."""
+    names = [port.name for port in reading.interface.required()] if reading.prepare is None else ["ITEM"]
+    return f"{{{', '.join(f'{json.dumps(name)}: …' for name in (*names, _KEY))}}}"
 
 
 def _value(value: Any, port: Any, folder: Path) -> Any:
@@ -250,5 +256,5 @@ def _items(given: Callable[[], Iterable[Any]] | Iterable[Any], named: str) -> It
             "the function that gives the data failed",
             where=factory.user_line(error) or named,
             why=f"{type(error).__name__}: {error}",
-            fix="run the function in Python, and mend it",
+            fix="correct the function at this line; call it in Python to try it",
         ) from error

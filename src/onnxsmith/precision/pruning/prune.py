@@ -3,6 +3,7 @@ read."""
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -208,7 +209,7 @@ class _Pruning:
         with stage("search"):
             found = Search(self._meets, self._request.evaluations, self._size).largest(top)
         if not self._curve:
-            raise pruning_report.none_at(top, pruning_report.idle(self._found, self._choice))
+            raise self._none_at(top)
         if found is None or not self._size(found):  # a small share may remove no channel at all
             refused = pruning_report.budget_not_met(self._curve, self._given, self.before)
             return _Done(top, None, {}, 0, refused=(refused,), verdict=Verdict.FAILED)
@@ -225,6 +226,10 @@ class _Pruning:
         """Counts the channels that a share removes. The count grows with the share, so that shares with equal counts
         are the same cut."""
         return len(self._choice.gone(self._found.free, self._scores, share))
+
+    def _none_at(self, share: float) -> OnnxsmithError:
+        least = next((one for one in range(math.floor(100 * share) + 1, 100) if self._size(one / 100)), None)
+        return pruning_report.none_at(share, pruning_report.idle(self._found, self._choice), least)
 
     def _meets(self, share: float) -> bool:
         advance("search", len(self._curve) + 1, self._request.evaluations)
@@ -246,7 +251,7 @@ class _Pruning:
         with stage("prune"):
             model, kept, removed = self._cut(share)
         if not removed:
-            raise pruning_report.none_at(share, pruning_report.idle(self._found, self._choice))
+            raise self._none_at(share)
         samples = self._given.scoring.samples if self._given.is_real else None
         proof = proven(self._work.model, model, kept, self._found, samples, sizes=self._sizes, seed=self._request.seed)
         versions.drop_unused_imports(model)

@@ -170,9 +170,9 @@ _FEW = 3
 """The most layers that a note names. A choice."""
 
 
-def none_at(share: float, idle: Sequence[FixedChannels]) -> OnnxsmithError:
+def none_at(share: float, idle: Sequence[FixedChannels], least: int | None) -> OnnxsmithError:
     """Makes the problem for a share that removes no channel. `idle` are the groups that could become smaller, with
-    reasons."""
+    reasons. `least` is the least share in percent that removes a channel, if there is one."""
     reasons = dict.fromkeys(f"{', '.join(one.layers[:2])}: {one.reason}" for one in idle)
     helps = any("--multiple 1" in one.reason for one in idle)
     return problem(
@@ -180,7 +180,13 @@ def none_at(share: float, idle: Sequence[FixedChannels]) -> OnnxsmithError:
         "no channel goes at this share",
         where=f"--share {share:.3g}",
         why="; ".join(list(reasons)[:_REASONS]) or "the groups are small, or --multiple keeps all of their channels",
-        fix="give --multiple 1, or a larger --share" if helps else "give a larger --share, or a smaller --multiple",
+        fix=", or ".join(
+            [
+                *(["--multiple 1"] if helps or least is None else []),
+                *([f"--share {least}%"] if least is not None else []),
+                *([] if helps or least is None else ["a smaller --multiple"]),
+            ]
+        ),
     )
 
 
@@ -195,7 +201,8 @@ def budget_not_met(curve: Sequence[SharePoint], given: Given, before: Scored) ->
         "no share of channels meets the budget",
         where=f"{score.title} {had}, at worst {least} is allowed",
         why=f"{len(curve)} shares were evaluated; the smallest that removes a channel, {best.share:.3g}, has {reached}",
-        fix="give a wider --budget, or prune without one and train the smaller model on: see docs/pruning.md",
+        fix=f"widen the budget: --budget {given.budget.reaching(before.value, best.score)}; or prune without one, and "
+        "train the smaller model on: see docs/pruning.md",
     ).problem
 
 

@@ -180,7 +180,8 @@ def _unpaired(reference: Tap, candidate: Tap, found: Alignment, request: Request
         where=f"{reference.label} has {len(reference.outline.tensors())}, {candidate.label} "
         f"{len(candidate.outline.tensors())}; without a counterpart: {', '.join(found.left_candidate[:5])}",
         why="names, origins, structure and values of the two have too little in common to find where they differ",
-        fix="compare with the exported file before optimisation, or lower the limit: --min-paired 0.1",
+        fix="compare with the exported file before optimisation"
+        + (f", or lower the limit: --min-paired {math.floor(100 * found.share) / 100:g}" if found.pairs else ""),
     )
 
 
