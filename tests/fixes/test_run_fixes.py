@@ -10,6 +10,9 @@ import pytest
 
 from onnxsmith import run
 from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure.signature import Port, Signature
+from onnxsmith.verification.inputs import user_inputs
+from onnxsmith.verification.inputs.shapes import shape_of
 from tests.fixes.harness import Call, Case, helps, parameters
 
 RELU = """
@@ -61,6 +64,18 @@ g (seq(float[n]) xs) => (float[m] y) { y = ConcatFromSequence<axis = 0>(xs) }
 ONES = np.ones((2, 3), np.float32)
 
 CASES = [
+    Call(
+        "feeds/unknown-rank",
+        lambda: shape_of(Port("x", "float", None), {}),
+        lambda: user_inputs.values(["x=float32[1,3,224,224]"], Signature((Port("x", "float", None),), ())),
+        says=["x=float32[1,3,224,224]"],
+    ),
+    Call(
+        "feeds/unknown-size",
+        lambda: shape_of(Port("x", "float", ("?", 3)), {}),
+        lambda: user_inputs.values(["x=float32[2,3]"], Signature((Port("x", "float", ("?", 3)),), ())),
+        says=["--input 'x=float32[2,3]'"],
+    ),
     Case(
         "run/dimension-conflict",
         "onnxsmith run m.onnx --input in.npz",

@@ -116,7 +116,7 @@ def test_all_outputs_cannot_go(tmp_path: Path, given: dict[str, list[str]]) -> N
     ("given", "fix"),
     [
         ({"set_dim": ["n=1"]}, "'N'"),
-        ({"set_dim": ["x"]}, "batch=1"),
+        ({"set_dim": ["x"]}, "N=1"),
         ({"set_dim": ["y:0=1"]}, "'x'"),
         ({"set_dim": ["x:4=1"]}, "x:0=1"),
         ({"set_dim": ["x:1=4"]}, "onnxsmith set-dim"),

@@ -205,7 +205,7 @@ def test_a_dimension_without_a_size_is_told(dim: str, refused: Refused) -> None:
 def test_an_unknown_rank_is_told(refused: Refused) -> None:
     with refused("feeds/unknown-rank") as refusal:
         shape_of(Port("x", "float", None), {})
-    assert "--input x=" in refusal.problem.fix
+    assert "--input 'x=" in refusal.problem.fix
 
 
 def test_a_feed_says_how_it_came_about() -> None:

@@ -19,7 +19,7 @@ def shape_of(port: Port, sizes: Sizes) -> tuple[int, ...]:
         raise problem(
             "feeds/unknown-rank",
             f"the file does not say how many dimensions input {port.name!r} has",
-            fix=f"give an example: --input {port.name}=float32[1,3,224,224]",
+            fix=f"give an example with its sizes, such as --input '{port.name}={_spec_dtype(port)}[1,3,224,224]'",
         )
     found = [dims.evaluate(dim, sizes) for dim in port.shape]
     if None in found:
