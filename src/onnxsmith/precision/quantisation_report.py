@@ -59,9 +59,7 @@ def not_met(tried: Tried, given: Given, before: Scored, most: int) -> Problem:
         fix=", or ".join(
             [
                 *([f"give more evaluations: --evaluations {4 * most}"] if is_spent else []),
-                f"widen the budget: --budget {given.budget.reaching(before.value, order[0].score)}"
-                if order
-                else "give a wider --budget",
+                given.budget.wider(before.value, order[0].score, score.better) if order else "give a wider --budget",
                 "try another --to",
             ]
         ),

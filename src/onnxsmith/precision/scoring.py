@@ -236,13 +236,16 @@ class Budget:
         room = abs(before) * self.amount if self.is_share else self.amount
         return before - room if better == "higher" else before + room
 
-    def reaching(self, before: float, after: float) -> str:
-        """Returns the text of the least budget of this kind, in two digits, that a score meets."""
-        lost = abs(after - before)
-        amount = 100 * lost / abs(before) if self.is_share and before else lost
-        digits = 1 - math.floor(math.log10(amount)) if amount else 0
+    def wider(self, before: float, after: float, better: str) -> str:
+        """Returns the advice to give the least budget of this kind, in two digits, that a score meets."""
+        lost = before - after if better == "higher" else after - before
+        if not (math.isfinite(lost) and lost > 0):
+            return "give a wider --budget"
+        is_share = self.is_share and before != 0
+        amount = 100 * lost / abs(before) if is_share else lost
+        digits = 1 - math.floor(math.log10(amount))
         shown = math.ceil(amount * 10**digits) / 10**digits
-        return f"{shown:.{max(digits, 0)}f}{'%' if self.is_share and before else ''}"
+        return f"widen the budget: --budget {shown:.{max(digits, 0)}f}{'%' if is_share else ''}"
 
     def allows(self, before: float, after: float, better: str) -> bool:
         """Whether a score is within the budget; never for NaN."""

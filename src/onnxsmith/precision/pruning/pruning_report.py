@@ -201,8 +201,8 @@ def budget_not_met(curve: Sequence[SharePoint], given: Given, before: Scored) ->
         "no share of channels meets the budget",
         where=f"{score.title} {had}, at worst {least} is allowed",
         why=f"{len(curve)} shares were evaluated; the smallest that removes a channel, {best.share:.3g}, has {reached}",
-        fix=f"widen the budget: --budget {given.budget.reaching(before.value, best.score)}; or prune without one, and "
-        "train the smaller model on: see docs/pruning.md",
+        fix=f"{given.budget.wider(before.value, best.score, score.better)}; or prune without one, and train the "
+        "smaller model on: see docs/pruning.md",
     ).problem
 
 
