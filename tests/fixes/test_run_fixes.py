@@ -200,7 +200,7 @@ CASES = [
         "onnxsmith simplify m.onnx -o s.onnx",
         {"m.onnx": RANDOM},
         by_hand="onnxsmith opset m.onnx 13 -o newer.onnx --no-verify",
-        says=["`onnxsmith opset MODEL 13 -o newer.onnx --no-verify`"],
+        says=["`onnxsmith opset m.onnx 13 -o newer.onnx --no-verify`"],
     ),
     Case(
         "verify/nondeterministic", "onnxsmith simplify m.onnx -o s.onnx", {"m.onnx": RANDOM}, nth=2, name="unverified"

@@ -131,7 +131,7 @@ def test_an_unknown_target(tmp_path: Path) -> None:
     with pytest.raises(OnnxsmithError) as caught:
         onnxsmith.check(write(tmp_path, DET), ["openvin"])
     assert caught.value.problem.id == "target/unknown"
-    assert "--target openvino" in caught.value.problem.fix
+    assert "write openvino in place of openvin" in caught.value.problem.fix
 
 
 def test_outputs_that_show_nothing_are_said(tmp_path: Path) -> None:

@@ -176,6 +176,10 @@ def _parse(path: Path) -> onnx.ModelProto:
     return proto
 
 
+_LIKE = 0.75
+"""Sets how much of two file names has to agree. A choice: a common ending, as of `1.png` and `gone.png`, is too little."""
+
+
 def near_file(path: Path) -> Path | None:
     """Returns the file of a similar name in the same folder, or the only one of this suffix; None if there is none."""
     try:
@@ -183,7 +187,7 @@ def near_file(path: Path) -> Path | None:
     except OSError:
         return None
     alike = [name for name in names if Path(name).suffix == path.suffix]
-    near = difflib.get_close_matches(path.name, names, 1) or (alike if len(alike) == 1 else [])
+    near = difflib.get_close_matches(path.name, names, 1, cutoff=_LIKE) or (alike if len(alike) == 1 else ())
     return path.with_name(near[0]) if near else None
 
 

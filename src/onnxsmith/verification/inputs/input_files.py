@@ -119,9 +119,7 @@ def read_image(path: Path, port: Port) -> Array:
             "the image cannot be read",
             where=str(path),
             why=f"{type(error).__name__}: {error}",
-            fix="save it as an 8-bit PNG or JPEG"
-            if path.is_file()
-            else near_files(path) or "correct the path: there is no such file",
+            fix="save it as an 8-bit PNG or JPEG" if path.is_file() else "correct the path: there is no such file",
         ) from error
     planes = pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
     if channel - (len(shape) - 3) == 2:
