@@ -77,7 +77,7 @@ _SENTENCE = [
 _DIVIDERS = re.compile(r"; or |, or |; ")
 _QUOTED = re.compile(r"`[^`]*`")
 _COMMAND = re.compile(r"`((?:onnxsmith|pip|python|npm|make|mkdir|cp|mv|chmod) [^`]+)`")
-_VALUE = r"""(?:'[^']*'|"[^"]*"|(?:\[[^\]]*\]|[^\s,;`'"\[])+)+"""
+_VALUE = r"""(?:'[^']*'|"[^"]*"|(?:\[[^\]]*\]|[^\s,;`'"\[]|,(?=\S))+)+"""
 _OPTION = rf"(?<![\w-])(?:--[a-z][a-z-]*|-o\b)(?:[ =](?!(?:{'|'.join(_SENTENCE)})(?![\w/=-]|\.\w)|--){_VALUE})?"
 _AWAY = re.compile(r"\b(?:leave|remove|drop|without|out of|instead of)\b")
 """Words in front of an option that is to be left out."""

@@ -64,3 +64,12 @@ def of_one(ratio: float, decimals: int = 2) -> str:
 def shortened(text: str, longest: int) -> str:
     """Cuts a text of more than `longest` characters, and ends it with `…`."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def in_place_of(wrong: str, known: Collection[str]) -> str:
+    """Tells which of the known names to write in place of a wrong one: the nearest, if one is near, and all of them."""
+    import difflib
+
+    nearest = difflib.get_close_matches(wrong, known, 1)
+    listed = ", ".join(known)
+    return f"write {nearest[0]} in place of {wrong} (there are: {listed})" if nearest else f"one of: {listed}"

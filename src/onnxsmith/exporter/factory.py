@@ -7,6 +7,7 @@ example inputs of `forward`. A subclass of `torch.nn.Module` is its own factory.
 from __future__ import annotations
 
 import ast
+import difflib
 import importlib
 import importlib.util
 import inspect
@@ -137,13 +138,22 @@ def _of_a_file(target: str) -> str:
     return ""
 
 
+def _near_file(path: Path) -> str:
+    """Returns the Python file whose name is nearest, or where files are looked for."""
+    names = [one.name for one in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    nearest = difflib.get_close_matches(path.name, names, 1)
+    if nearest:
+        return f"write {path.parent / nearest[0]} in place of {path}"
+    return f"check the path; relative paths start at the current folder, {Path.cwd()}"
+
+
 def _from_file(path: Path, target: str) -> ModuleType:
     if not path.is_file():
         raise problem(
             "export/target-import",
             "there is no such file",
             where=str(path.absolute()),
-            fix="check the path; relative paths start at the current folder",
+            fix=_near_file(path),
         )
     if (path.absolute().parent / "__init__.py").is_file():  # relative imports need the package's dotted name
         return _from_package(_in_package(path.absolute()), target)
@@ -290,11 +300,13 @@ def _is_own(path: str) -> bool:
 
 def undefined(module: str, name: str, target: str, defined: Sequence[str]) -> OnnxsmithError:
     """Returns the error that a module does not define what the target names; the fix lists what it defines."""
+    nearest = difflib.get_close_matches(name, defined, 1)
     return problem(
         "export/target-factory",
         f"{module!r} has no {name!r}",
         where=target,
-        fix=f"it defines: {', '.join(defined) or 'nothing that can be called'}",
+        fix=f"{f'write {nearest[0]} in place of {name}; ' if nearest else ''}it defines: "
+        f"{', '.join(defined) or 'nothing that can be called'}",
     )
 
 

@@ -13,6 +13,7 @@ from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.parts.verification import REFUSES
 from onnxsmith.base.seams.torch import translator
+from onnxsmith.base.words import in_place_of
 from onnxsmith.exporter.foreseen_errors import foreseen
 from onnxsmith.exporter.inputs.module_program import Built
 from onnxsmith.exporter.strategies.base import Strategy
@@ -35,7 +36,7 @@ def strategies(asked: str | None) -> list[Strategy]:
     if asked is None:
         return sorted(known.values(), key=lambda one: one.rank)
     if asked not in known:
-        raise problem("export/unknown-strategy", f"there is no strategy {asked!r}", fix=f"one of: {', '.join(known)}")
+        raise problem("export/unknown-strategy", f"there is no strategy {asked!r}", fix=in_place_of(asked, known))
     return [known[asked]]
 
 
@@ -225,7 +226,7 @@ def _needs_verification(strategy: Strategy) -> OnnxsmithError:
         f"{strategy.title} is not tried without verification",
         why="it turns values of the example into constants, and only the verification at other values and sizes finds "
         "them",
-        fix=f"remove --no-verify, or choose this strategy with {option(strategy)}",
+        fix=f"leave --no-verify out; or choose this strategy: {option(strategy)}",
     )
 
 

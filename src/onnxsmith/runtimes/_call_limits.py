@@ -154,6 +154,10 @@ def _bad(name: str, text: str, wanted: str) -> OnnxsmithError:
     )
 
 
+_WANTED = re.compile(r"buffer of size (\d+)")
+"""Matches the bytes that onnxruntime could not allocate."""
+
+
 def is_shortage(said: str) -> bool:
     """Whether a library's message says that memory ran out."""
     return _REFUSALS.search(said) is not None
@@ -167,7 +171,7 @@ def shortage(what: str, limit: int, where: str, why: str) -> OnnxsmithError:
         f"{what} needed {within}",
         where=where,
         why=why,
-        fix=f"give a smaller input; or allow more: {MEMORY}={_next(limit)}GB (0 for no limit)",
+        fix=f"give a smaller input; or allow more: {MEMORY}={_next(limit, why)}GB (0 for no limit)",
     )
 
 
@@ -178,5 +182,8 @@ def perhaps_short(limit: int) -> str:
     return f"; if memory was short (it may take {limit / 2**30:.1f} GB), allow more: {MEMORY}={_next(limit)}GB"
 
 
-def _next(limit: int) -> int:
-    return max(8, 2 * math.ceil(limit / 2**30))
+def _next(limit: int, said: str = "") -> int:
+    """Returns the limit to try next, in GB: twice the limit, or room for the allocation that failed if the message
+    names it."""
+    wanted = sum(int(one) for one in _WANTED.findall(said))
+    return max(8, 2 * math.ceil(limit / 2**30), math.ceil((limit + 2 * wanted) / 2**30) if wanted else 0)

@@ -108,7 +108,11 @@ class Child:
         assert questions is not None
         assert answers is not None
         if questions.closed:
-            raise problem("runtime/closed", f"the session with {self.what} is closed", fix="prepare the model again")
+            raise problem(
+                "runtime/closed",
+                f"the session with {self.what} is closed",
+                fix="keep every call inside of the session's with block; or prepare the model again",
+            )
         _wire.send(questions, _wire.encode(request, values))
         return _wire.receive(answers, most=request.get("memory", 0) // _OF_ANSWER)
 

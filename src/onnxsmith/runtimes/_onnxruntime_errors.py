@@ -17,7 +17,8 @@ def _unsupported_version(match: re.Match[str]) -> OnnxsmithError:
     return problem(
         "runtime/ir-unsupported",
         f"the file has IR version {match[1]}, the installed onnxruntime reads up to {match[2]}",
-        fix="`pip install --upgrade onnxruntime`, or write the file with an older IR version",
+        fix="`pip install --upgrade onnxruntime`, or `onnxsmith opset MODEL OPSET --ir-version "
+        f"{match[2]} -o older.onnx`",
     )
 
 
@@ -25,7 +26,7 @@ def _unsupported_opset(match: re.Match[str]) -> OnnxsmithError:
     return problem(
         "runtime/opset-unsupported",
         f"the model uses opset {match[1]}, the installed onnxruntime supports up to {match[2]}",
-        fix="`pip install --upgrade onnxruntime`, or export at an older opset",
+        fix=f"`pip install --upgrade onnxruntime`, or `onnxsmith opset MODEL {match[2]} -o older.onnx`",
     )
 
 
@@ -35,8 +36,8 @@ def _no_kernel(match: re.Match[str]) -> OnnxsmithError:
         f"onnxruntime has no kernel for {match[1]} (since opset {match[2]}) with these dtypes",
         where=f"node {match[3]!r}" if match[3] else "",
         why="the operator is known, but not for this dtype on this provider; bfloat16 and float8 often lack one",
-        fix="cast to float around the node, or use another provider; "
-        "`onnxsmith run MODEL --runtime reference` runs the model as it is",
+        fix="run the model as it is with --runtime reference; or put a Cast to float before the node and a Cast back "
+        "after it",
     )
 
 
@@ -45,7 +46,7 @@ def _unknown_operator(match: re.Match[str]) -> OnnxsmithError:
         "runtime/unknown-operator",
         f"onnxruntime does not know the operator {match[1]}",
         why="it belongs to a domain that needs a library of its own, or to a newer opset",
-        fix="register the operator's library, replace the node, or use a runtime that has it",
+        fix="export the operation in standard operators; or replace the node by them with `onnxsmith replace`",
     )
 
 

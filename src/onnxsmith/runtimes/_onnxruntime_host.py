@@ -42,6 +42,13 @@ _NATIVE = set("?bBhHiIlLqQefd")
 bits."""
 
 
+_OF_GPU = ("CUDAExecutionProvider", "TensorrtExecutionProvider")
+_INSTALLED = (
+    "use --provider cpu; or install the build that has it: `pip uninstall -y onnxruntime && pip install "
+    "'onnxsmith[gpu]'`"
+)
+
+
 class Host(Hosting[Any]):
     """Holds onnxruntime's inference sessions."""
 
@@ -70,7 +77,7 @@ class Host(Hosting[Any]):
                 "runtime/provider-missing",
                 f"the installed onnxruntime has no {wanted}",
                 why=f"it has {', '.join(ort.get_available_providers())}",
-                fix="install the build that has it (onnxruntime-gpu for CUDA), or use --provider cpu",
+                fix=_INSTALLED if wanted in _OF_GPU else "use --provider cpu",
             )
         options = _options(request)
         options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")

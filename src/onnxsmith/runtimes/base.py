@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.words import in_place_of
 from onnxsmith.runtimes import _call_limits
 from onnxsmith.runtimes._timing import Timer, local
 
@@ -264,7 +265,7 @@ def parse(text: str) -> tuple[Runtime, Options]:
         raise problem(
             "runtime/unknown",
             f"there is no runtime {name!r}",
-            fix=f"one of: {', '.join(name for name, one in found.items() if one.offered)}",
+            fix=in_place_of(name, [name for name, one in found.items() if one.offered]),
         )
     runtime = found[name]
     options = Options()
@@ -290,7 +291,7 @@ def _with(options: Options, runtime: Runtime, word: str, text: str) -> Options:
         "runtime/unknown-option",
         f"{runtime.title} has no option {word!r}",
         where=text,
-        fix=f"it has: {', '.join(known)}",
+        fix=in_place_of(word, known),
     )
 
 

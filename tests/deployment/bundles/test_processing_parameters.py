@@ -36,6 +36,9 @@ def test_a_file_and_options_which_win(tmp_path: Path) -> None:
     assert parameters({"size": "8"}).size == (8, 8)
 
 
+LABELLED = "--task image-classification; or --task ocr; or --task text-classification"
+
+
 @pytest.mark.parametrize(
     "given",
     [{"size": "0x4"}, {"size": "1x2x3"}, {"mean": "a"}, {"mean": "nan"}, {"std": "0"}, {"colour": "cmyk"},
@@ -46,7 +49,7 @@ def test_values_that_do_not_fit(given: dict[str, Any]) -> None:
 
 
 def test_a_name_that_is_none(tmp_path: Path) -> None:
-    assert wrong({"sizes": 3}) == ("there is no parameter 'sizes'", "size")
+    assert wrong({"sizes": 3}) == ("there is no parameter 'sizes'", "write size in place of sizes")
     (tmp_path / "s.toml").write_text("size = [", encoding="utf-8")
     assert wrong({}, tmp_path / "s.toml")[0] == "the settings file cannot be read"
 
@@ -96,10 +99,10 @@ def test_forms_without_processing_name_those_that_have_it(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("task", "given", "fix"),
     [
-        ("tensors", {"labels": ["a"]}, "give --task image-classification or ocr or text-classification"),
-        ("super-resolution", {"labels": ["a"]}, "give --task image-classification or ocr or text-classification"),
-        ("image-classification", {"blank": 1}, "give --task ocr"),
-        ("ocr", {"top": 3}, "give --task image-classification"),
+        ("tensors", {"labels": ["a"]}, LABELLED),
+        ("super-resolution", {"labels": ["a"]}, LABELLED),
+        ("image-classification", {"blank": 1}, "--task ocr"),
+        ("ocr", {"top": 3}, "--task image-classification"),
         ("tensors", {"top": 3, "blank": 1}, "leave blank, top out"),
     ],
 )

@@ -88,7 +88,7 @@ def test_a_declared_size_that_the_model_refuses(tmp_path: Path, declared: str, s
 
 def test_a_dimension_that_only_an_output_has(tmp_path: Path) -> None:
     found = refused(in_fours(tmp_path), tmp_path, "m=1:2:4")
-    assert (found.id, found.fix) == ("bundle/dim-range", "leave this --dim-range out")
+    assert (found.id, found.fix) == ("bundle/dim-range", "leave --dim-range m out")
 
 
 @pytest.mark.parametrize("name", ["x.0", "x, axis 0", "?", "d1"])
@@ -96,7 +96,8 @@ def test_a_dimension_without_a_name_can_get_one(tmp_path: Path, name: str) -> No
     model = identity(tmp_path, ("x", "y", TensorProto.FLOAT, [None, 2]))
     found = refused(model, tmp_path, f"{name}=1:2:4")
     assert found.fix == (
-        "name the dimensions first: onnxsmith set-dim MODEL x:0=d1 -o named.onnx; then --dim-range d1=1:2:4"
+        f"name the dimensions first: `onnxsmith set-dim {model} x:0=d1 -o named.onnx`; then bundle named.onnx with "
+        "--dim-range d1=1:2:4"
     )
     with onnxsmith.edit(model, tmp_path / "named.onnx") as m:
         m.set_dim("x:0=d1")

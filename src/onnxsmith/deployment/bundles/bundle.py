@@ -5,10 +5,14 @@ it.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import os
+import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import ROUND_UP, Decimal
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -52,6 +56,8 @@ from onnxsmith.verification.intermediate_declarations import wrong_intermediates
 from onnxsmith.verification.output_declarations import Declarations
 
 INDEX = "bundle.json"
+_INSIDE = {"onnxruntime": "include and lib", "node_modules": "onnxruntime-web or @huggingface/transformers"}
+"""Says what the folder of a client holds."""
 _SHOWN = 5
 """Limits the renamed inputs and outputs that the report names."""
 
@@ -103,7 +109,7 @@ def bundle(
             check(model, where=str(source) if isinstance(source, str | Path) else "the given model")
             content = _described(source, model, chosen, target, task, name)
             content = replace(content, parameters=parameters(processing or {}, settings))
-            content = replace(content, ranges=ranges(dim_ranges, content.symbols, content.signature))
+            content = replace(content, ranges=ranges(dim_ranges, content.symbols, content.signature, content.file))
             content = replace(content, clients=_folders(clients or {}))
             chosen.refuse(content)
             task_of(task).refuse_unused(content)
@@ -134,6 +140,7 @@ def _described(source: Source, model: ir.Model, form: Form, target: Path, task: 
     """Describes the model before anything is written."""
     task_of(task)
     own = Path(source).stem if isinstance(source, str | Path) else model.graph.name or "model"
+    file = shlex.quote(str(source)) if isinstance(source, str | Path) else "MODEL"
     called = file_name(name or own)
     if name is not None and called != name:
         raise problem(
@@ -150,12 +157,13 @@ def _described(source: Source, model: ir.Model, form: Form, target: Path, task: 
             "the model has no outputs",
             where=own,
             why="nothing could be recorded or compared",
-            fix=f"make a tensor an output: `onnxsmith expose {own}.onnx TENSOR -o with_output.onnx`",
+            fix=f"make a tensor an output: `onnxsmith expose {file} {_last_tensor(model)} -o with_output.onnx`",
         )
     return Content(
         name=plain(called),
         called=called,
         title=own,
+        file=file,
         signature=described,
         model_file=form.model_file(called),
         data_files=(),
@@ -185,7 +193,7 @@ def _folders(given: Mapping[str, str | Path]) -> dict[str, Path]:
                 f"the folder of {option} does not exist" if not path.exists() else f"{option} is no folder",
                 where=str(path),
                 why="without this program, the bundle would not be tried in it",
-                fix=f"correct the path, or leave {option} out",
+                fix=f"give the folder with {_INSIDE[key]}: {option} FOLDER; or leave {option} out",
             )
     return found
 
@@ -193,6 +201,12 @@ def _folders(given: Mapping[str, str | Path]) -> dict[str, Path]:
 def _with_tolerance(check: BundleCheck, content: Content) -> BundleCheck:
     """Returns the check with the largest allowed difference, if it compared numbers with a tolerance."""
     return check if check.largest is None else replace(check, tolerance=max(content.allowed.values(), default=None))
+
+
+def _last_tensor(model: ir.Model) -> str:
+    """Returns the last tensor that a node of the graph gives, as text for a command."""
+    names = [value.name for node in model.graph for value in node.outputs if value.name]
+    return shlex.quote(names[-1]) if names else "TENSOR"
 
 
 def _last_operators(model: ir.Model) -> dict[str, str]:
@@ -261,8 +275,17 @@ def _refuse_declared(recorded: Golden, content: Content) -> None:
             f"the output {one.name!r} is declared as {one.declared}, and is {one.dtype}{list(shape)}",
             where=content.title,
             why="programs that load the bundle would reserve or expect another tensor than the model gives",
-            fix="correct the file first: `onnxsmith simplify MODEL -o corrected.onnx` declares what its runs give",
+            fix=f"bundle a corrected file: `onnxsmith simplify {content.file} -o corrected.onnx` declares what the "
+            "runs give",
         )
+
+
+def _allowing(check: BundleCheck) -> str:
+    """Returns the option that allows the measured difference, rounded up; empty if none was measured."""
+    if check.largest is None or not 0 < check.largest < 1:
+        return ""
+    most = Decimal(check.largest).quantize(Decimal(1).scaleb(Decimal(check.largest).adjusted()), ROUND_UP)
+    return f"if the model may be that inexact, allow it: --tolerance {float(most):g}; or look for the cause: "
 
 
 def _write_index(content: Content, form: Form, checks: tuple[BundleCheck, ...], place: Path) -> None:
@@ -337,8 +360,7 @@ def _report(
                 f"{one.name} gives another result than the model gave here",
                 where=one.detail,
                 why="the client computes something else than onnxruntime here, or reads the data differently",
-                fix="`onnxsmith explain bundle/different` lists the usual causes; --tolerance allows a larger "
-                "difference, if the model may be that inexact",
+                fix=_allowing(one) + "`onnxsmith explain bundle/different` lists the usual causes",
             )
             for one in different
         ),
@@ -382,8 +404,17 @@ def check_target(target: Path) -> None:
     """
     parent = target.absolute().parent
     if not target.name:
-        raise problem("bundle/folder", "the output path does not name a new folder", where=str(target), fix="-o bundle")
+        raise problem(
+            "bundle/folder", "the output path does not name a new folder", where=str(target), fix=f"-o {_free(target)}"
+        )
     refuse_missing(parent)
+
+
+def _free(target: Path) -> str:
+    """Returns a path beside the target at which nothing exists, as text for a command."""
+    name = target.name or "bundle"
+    names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+    return shlex.quote(str(next(path for one in names if not os.path.lexists(path := target.parent / one))))
 
 
 def refuse_taken(target: Path, index: str, *, force: bool) -> None:
@@ -399,7 +430,7 @@ def refuse_taken(target: Path, index: str, *, force: bool) -> None:
             "the output is a link or a file",
             where=str(target),
             why="a bundle is a folder of its own",
-            fix="give the path of a new folder: -o bundle",
+            fix=f"give the path of a new folder: -o {_free(target)}",
         )
     if not target.is_dir() or not any(target.iterdir()):
         return
@@ -410,7 +441,7 @@ def refuse_taken(target: Path, index: str, *, force: bool) -> None:
             "the folder is not empty, and not a bundle",
             where=str(target),
             why=f"it has no {index}, so its files are not onnxsmith's to remove, not even with --force",
-            fix="give the path of a new folder: -o bundle",
+            fix=f"give the path of a new folder: -o {_free(target)}",
         )
     here = {file.relative_to(target).as_posix() for file in target.rglob("*") if not file.is_dir()}
     here = {name for name in here if "__pycache__/" not in f"/{name}"}
@@ -422,7 +453,7 @@ def refuse_taken(target: Path, index: str, *, force: bool) -> None:
             f"the bundle there has files that were added or changed since: {', '.join(touched[:5])}",
             where=str(target),
             why="they would be lost",
-            fix="give another folder, or add --force to replace the whole folder",
+            fix=f"give another folder: -o {_free(target)}; or replace the whole folder: --force",
         )
 
 

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.target_checks import BundleCheck
@@ -22,6 +24,13 @@ from onnxsmith.base.system import children, memory_limit
 from onnxsmith.base.words import several
 from onnxsmith.runtimes import _call_limits
 
+if TYPE_CHECKING:
+    from onnxsmith.deployment.bundles.content import Content
+
+_ASKED = 200
+"""Limits the characters of a message in the command that explains it."""
+_OLDER = 17
+"""Is the opset of the model that an older client may know. A choice."""
 _SHOWN = 2000
 """Limits the characters of a failed client's output that an error shows, counted from the end."""
 
@@ -67,7 +76,7 @@ def run(
     return Finished(process.returncode, output.decode(errors="replace"), errors.decode(errors="replace"))
 
 
-def replayed(name: str, client: str, finished: Finished) -> BundleCheck:
+def replayed(name: str, client: str, finished: Finished, content: Content | None = None) -> BundleCheck:
     """Returns the check that the last line of the output of `verify --json` describes.
 
     Raises:
@@ -79,25 +88,25 @@ def replayed(name: str, client: str, finished: Finished) -> BundleCheck:
         wrong, cases = said["wrong"], said["cases"]
         largest = None if said["largest"] is None else float(said["largest"])
     except (IndexError, ValueError, KeyError, TypeError):
-        raise failed(name, client, finished) from None
+        raise failed(name, client, finished, content) from None
     if wrong:
         measured = largest if largest is not None and math.isfinite(largest) else None
         return BundleCheck(name, "different", f"{client}: {wrong[0]}", measured)
     if finished.status != 0 or not cases:
-        raise failed(name, client, finished)
+        raise failed(name, client, finished, content)
     texts = f" and {several(said['texts'], 'text')}" if said.get("texts") else ""
     return BundleCheck(name, "equal", f"{client}, {several(cases, 'input')}{texts}", largest)
 
 
 _UNKNOWN = re.compile(
     r"opset|[Nn]o [Oo]p registered|not (a registered|implemented|supported)|NOT_IMPLEMENTED|[Uu]nsupported (op|type|IR)"
-    r"|IR.version|No op schema|cannot resolve operator|Could not find an implementation"
+    r"|IR.version|No op schema|cannot resolve operator"
 )
 """Matches messages of onnxruntime and related programs about an operator, an opset or an IR version that they do not
 know."""
 
 
-def failed(name: str, client: str, finished: Finished) -> Exception:
+def failed(name: str, client: str, finished: Finished, content: Content | None = None) -> Exception:
     """Returns the error for a client that exists but cannot run the bundle."""
     said = (finished.errors.strip() or finished.output.strip())[-_SHOWN:]
     return problem(
@@ -105,11 +114,11 @@ def failed(name: str, client: str, finished: Finished) -> Exception:
         f"{client} cannot run the {name}",
         where=name,
         why=said or children.cause_of_end(finished.status),
-        fix=_remedy(said, late=finished.late),
+        fix=_remedy(said, content, late=finished.late),
     )
 
 
-def _remedy(said: str, *, late: bool) -> str:
+def _remedy(said: str, content: Content | None, *, late: bool) -> str:
     """Returns advice for a failure, as far as its message allows."""
     if late or _call_limits.is_shortage(said):
         limit = _call_limits.TIME if late else _call_limits.MEMORY
@@ -117,9 +126,15 @@ def _remedy(said: str, *, late: bool) -> str:
             "record smaller inputs: --dim-range NAME=MIN:OPT:MAX with smaller sizes, or --input; or allow more: "
             f"{limit}={'1200' if late else '16GB'}"
         )
-    if _UNKNOWN.search(said):
-        return "convert the model first: `onnxsmith opset MODEL 17 -o older.onnx`, or update the client"
-    return "ask what the message means: `onnxsmith explain 'MESSAGE'`; or take another version of the client"
+    if "Could not find an implementation" in said:
+        return "compute the named node in float: put a Cast before it and a Cast back after it; or update the client"
+    if _UNKNOWN.search(said) and (content is None or content.opset > _OLDER):
+        file = "MODEL" if content is None else content.file
+        return (
+            f"bundle a model of an older opset: `onnxsmith opset {file} {_OLDER} -o older.onnx`; or update the client"
+        )
+    message = shlex.quote(" ".join(said.split())[-_ASKED:])
+    return f"ask what the message means: `onnxsmith explain {message}`; or take another version of the client"
 
 
 @contextmanager

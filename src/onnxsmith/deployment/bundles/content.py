@@ -87,14 +87,15 @@ class Content:
     """Describes everything that a form writes.
 
     `called` is the name of the bundle as a folder, a package and a model in a server. `name` is its form in generated
-    code, followed by `_model`. `model_file` is the model's path inside the folder; `data_files` are its external data,
-    relative to the folder of the model. `last_operators` maps each output to the operator that computes it. `clients`
-    are folders that the user named, such as `onnxruntime`.
+    code, followed by `_model`. `file` is the model in a command. `model_file` is the model's path inside the folder;
+    `data_files` are its external data, relative to the folder of the model. `last_operators` maps each output to the
+    operator that computes it. `clients` are folders that the user named, such as `onnxruntime`.
     """
 
     name: str
     called: str
     title: str
+    file: str
     signature: Signature
     model_file: str
     data_files: tuple[str, ...]

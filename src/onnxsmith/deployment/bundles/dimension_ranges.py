@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import math
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,10 +26,12 @@ class Range:
     most: int
 
 
-def ranges(given: dim_ranges.Asked, symbols: Sequence[str], interface: Signature) -> dict[str, Range]:
+def ranges(
+    given: dim_ranges.Asked, symbols: Sequence[str], interface: Signature, file: str = "MODEL"
+) -> dict[str, Range]:
     """Reads the declared ranges by dimension, from texts such as `batch=1:4:16`, `batch=1..16` and `batch=4`, or from
     tuples. Without a usual size, the geometric mean of least and largest is the usual size. The result is in the order
-    of `symbols`, the named symbolic dimensions.
+    of `symbols`, the named symbolic dimensions. `file` is the model in a command.
 
     Raises:
         OnnxsmithError: `bundle/dim-range` for a text that is no range, for a dimension that the model lacks, that has
@@ -38,13 +41,13 @@ def ranges(given: dim_ranges.Asked, symbols: Sequence[str], interface: Signature
     for name, declared in _pairs(given):
         sizes = (declared.least, declared.usual, declared.most)
         if name not in symbols:
-            raise _unknown(name, sizes, symbols, interface)
+            raise _unknown(name, sizes, symbols, interface, file)
         if name not in interface.symbols():
             raise problem(
                 "bundle/dim-range",
                 f"no input has the dimension {name!r}, only an output",
                 why="the model computes its size, so nobody can choose it",
-                fix="leave this --dim-range out",
+                fix=f"leave --dim-range {name} out",
             )
         found[name] = declared
     return {name: found[name] for name in symbols if name in found}
@@ -108,15 +111,18 @@ def refuse_outside(declared: Mapping[str, Range], interface: Signature, values: 
         )
 
 
-def _unknown(name: str, sizes: Sequence[int], symbols: Sequence[str], interface: Signature) -> OnnxsmithError:
+def _unknown(
+    name: str, sizes: Sequence[int], symbols: Sequence[str], interface: Signature, file: str
+) -> OnnxsmithError:
     near = difflib.get_close_matches(name, symbols, 1)
     places = nameless(interface)
     fix = "leave --dim-range out"
     if near:
-        fix = f"--dim-range {near[0]}={':'.join(map(str, sizes))}"
+        fix = f"--dim-range {near[0]}={':'.join(map(str, sizes))} in place of {name}=…"
     elif places:
-        command, new = naming(interface)
-        fix = f"name the dimensions first: {command}; then --dim-range {new}={':'.join(map(str, sizes))}"
+        command, new = naming(interface, file)
+        declared = f"--dim-range {new}={':'.join(map(str, sizes))}"
+        fix = f"name the dimensions first: `{command}`; then bundle named.onnx with {declared}"
     without = f"; without a name: {', '.join(f'axis {axis} of {port}' for port, axis in places)}" if places else ""
     return problem(
         "bundle/dim-range",
@@ -127,10 +133,12 @@ def _unknown(name: str, sizes: Sequence[int], symbols: Sequence[str], interface:
 
 
 def _no_range(text: str) -> Exception:
+    name, _, rest = text.partition("=")
+    sizes = sorted(max(int(one), 1) for one in re.findall(r"-?\d+", rest)) or [1, 4, 16]
     return problem(
         "bundle/dim-range",
         f"{text!r} is not a range of sizes",
         why="a range is the least and the largest size, and between them the usual one; each at least 1, in ascending "
         "order",
-        fix="--dim-range batch=1:4:16",
+        fix=f"--dim-range {shlex.quote(name.strip() or 'batch')}={':'.join(map(str, sizes[:3]))}",
     )

@@ -95,8 +95,8 @@ def golden(
                 "bundle/random",
                 "every output differs from run to run, so golden data shows nothing",
                 where=", ".join(drawn),
-                why="a node draws random numbers without a seed",
-                fix="export the module in evaluation mode, or give the nodes that draw the attribute `seed`",
+                why="a node draws random numbers; a seed does not help, because each run draws the next numbers",
+                fix="export the module in evaluation mode, or make the drawn tensor an input of the model",
             )
     return Golden(cases, tuple(notes))
 

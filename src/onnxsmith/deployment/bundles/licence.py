@@ -31,7 +31,12 @@ def given(file: str | Path | None) -> bytes | None:
             fix="give a text file in UTF-8: --licence LICENSE",
         ) from error
     if not text.strip():
-        raise problem("bundle/licence", "the licence file is empty", where=str(file), fix="give the licence's text")
+        raise problem(
+            "bundle/licence",
+            "the licence file is empty",
+            where=str(file),
+            fix=f"write the licence's text to {file}; or leave --licence out",
+        )
     return text
 
 

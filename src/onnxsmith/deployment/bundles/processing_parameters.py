@@ -58,11 +58,12 @@ def parameters(given: Mapping[str, Any], file: str | Path | None = None) -> Para
     for name in held:
         if name not in _NAMES:
             near = difflib.get_close_matches(name, _NAMES, 1)
-            raise _wrong(f"there is no parameter {name!r}", near[0] if near else ", ".join(_NAMES), str(file or ""))
+            fix = f"write {near[0]} in place of {name}" if near else f"the parameters are: {', '.join(_NAMES)}"
+            raise _wrong(f"there is no parameter {name!r}", fix, str(file or ""))
     found = {name: _value(name, value) for name, value in held.items()}
     made = Parameters(**found, given=frozenset(found))
     if any(number == 0 for number in made.std):
-        raise _wrong("std has a zero", "--std 0.229,0.224,0.225", "std")
+        raise _wrong("std has a zero", "write the number by which the training divided; 1 for no division", "std")
     return made
 
 
@@ -155,8 +156,8 @@ _READERS: dict[str, Any] = {
 }
 _EXAMPLES = {
     "size": "--size 224x224",
-    "mean": "--mean 0.485,0.456,0.406",
-    "std": "--std 0.229,0.224,0.225",
+    "mean": "write the numbers of the training, one for each channel, divided by commas: for example 0.485,0.456,0.406",
+    "std": "write the numbers of the training, one for each channel, divided by commas: for example 0.229,0.224,0.225",
     "labels": "--labels labels.txt, a label a line",
     "fit": 'fit = "crop"',
     "colour": "--colour bgr",

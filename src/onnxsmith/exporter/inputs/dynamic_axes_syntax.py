@@ -150,10 +150,13 @@ def _dim(dim: str, where: str) -> str:
 
 def unreadable(where: str, why: str) -> OnnxsmithError:
     """Returns the problem of dynamic axes that cannot be parsed."""
+    named = re.fullmatch(r"(\w+)\s*=\s*([A-Za-z_]\w*)", where.strip())  # the axis is missing
+    name, dim = named.groups() if named else ("x", "batch")
     return problem(
         "export/dynamic-syntax",
         "the dynamic axes cannot be read",
         where=where,
         why=why,
-        fix='write --dynamic "x:0=batch,2=height,3=width", or dynamic={"x": {0: "batch"}} in Python',
+        fix=f'write --dynamic "{name}:0={dim}", an axis with its name each; or dynamic={{"{name}": '
+        f'{{0: "{dim}"}}}} in Python',
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from onnxsmith.base.problem import problem
+from onnxsmith.base.words import in_place_of
 from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.inputs.forward_parameters import signature
 from onnxsmith.runtimes.torch_eager import to_tensor
@@ -52,7 +53,7 @@ def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
             "export/unknown-input",
             f"forward has no argument {unknown[0]!r}",
             where=f"forward{signature(model.module.forward)}",
-            fix=f"its arguments are: {', '.join(parameters) or 'none'}",
+            fix=in_place_of(unknown[0], list(parameters)) if parameters else "leave --input out: it has none",
         )
     kept = dict(zip(plain, model.args, strict=False))
     values = {**kept, **dict(model.kwargs), **tensors}

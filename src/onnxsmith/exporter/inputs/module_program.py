@@ -77,7 +77,7 @@ def build(
             "export/no-inputs",
             "there are no example inputs",
             where=f"forward{signature(model.module.forward)}",
-            fix="let the factory return (module, args), or give --input x=float32[1,3,224,224], or --input inputs.npz",
+            fix=_examples(model.module),
         )
     paths, spec = object_flattening.flatten((tuple(model.args), dict(model.kwargs)))
     leaves = [leaf for _, leaf in paths]
@@ -231,13 +231,30 @@ def _called(model: TorchModel, leaves: list[Any], spec: Any) -> tuple[Any, tuple
 
 
 def _remedy(leaves: Sequence[Any], said: str, *, scripted: bool) -> str:
-    if "same device" in said or "two devices" in said:
+    if "same device" in said or "two devices" in said or "compiled with CUDA" in said:
         if scripted:
             return 'its graph names a device: trace the module on the CPU, torch.jit.trace(net.to("cpu"), …)'
         return "the model runs on the CPU here: in forward, write device=x.device; make held tensors buffers"
     if any(isinstance(leaf, np.ndarray) for leaf in leaves):
         return "forward got a numpy array: give tensors, torch.from_numpy(array)"
-    return "call model(*args, **kwargs) in python and fix the error"
+    got = [
+        f"{str(leaf.dtype).removeprefix('torch.')}{list(leaf.shape)}"
+        for leaf in leaves
+        if isinstance(leaf, torch.Tensor)
+    ]
+    shown = f"give an example that the model takes, not {', '.join(got[:3])}; or " if got else ""
+    return f"{shown}call model(*args, **kwargs) in python and fix the error"
+
+
+def _examples(module: torch.nn.Module) -> str:
+    """Returns how to give an example of each argument that forward needs."""
+    needed = [one.name for one in signature(module.forward).parameters.values()
+              if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]  # fmt: skip
+    given = " ".join(f"--input {name}=float32[SIZES]" for name in needed or ["x"])
+    return (
+        f"{given} with your sizes, such as 1,3,224,224, and dtypes; or let the factory return (module, args); or "
+        "--input inputs.npz"
+    )
 
 
 def _outputs(

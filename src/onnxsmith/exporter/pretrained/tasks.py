@@ -7,6 +7,7 @@ from typing import Any
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.transformers import classes
+from onnxsmith.base.words import in_place_of
 
 PAST = "-with-past"
 """Ends the names of tasks whose model takes and returns a cache of keys and values."""
@@ -92,7 +93,7 @@ def chosen(transformers: Any, config: Any, task: str) -> tuple[str, Any]:
             fix="export it by a factory that returns (module, (), {name: tensor})",
         )
     if task not in _CLASSES:
-        raise problem("export/task", f"there is no task {task!r}", fix=f"one of: {', '.join(_CLASSES)}")
+        raise problem("export/task", f"there is no task {task!r}", fix=in_place_of(task, _CLASSES))
     kinds = _kinds(transformers, config, task)
     for auto in _autos(transformers, task):
         if kinds and classes(auto, config):

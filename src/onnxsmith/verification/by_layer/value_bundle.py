@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -177,7 +178,7 @@ def check_target(path: Path) -> None:
             "bundle/suffix",
             "values are written as .safetensors or .npz",
             where=str(path),
-            fix=f"give a path as {path.stem}.safetensors",
+            fix=f"-o {shlex.quote(str(path.with_suffix('.safetensors')))}",
         )
 
 
@@ -263,5 +264,5 @@ def _unreadable(where: str, why: str) -> OnnxsmithError:
         "the file is not a bundle of values, or is damaged",
         where=where,
         why=why,
-        fix="write one: `onnxsmith dump model.onnx -o values.safetensors`",
+        fix=f"write it again: `onnxsmith dump MODEL -o {shlex.quote(where)}`",
     )

@@ -10,7 +10,7 @@ import contextlib
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 
@@ -143,7 +143,8 @@ def _ask_onnxruntime(found: Found) -> None:
                 "onnxruntime is installed and does not answer",
                 where=", ".join(f"{name} {found.versions[name]}" for name in _RUNTIMES if name in found.versions),
                 why=str(error),
-                fix="install the distribution above again; until then use --runtime reference",
+                fix=f"{_anew([name for name in _RUNTIMES if name in found.versions])}; until then use --runtime "
+                "reference",
             )
         )
         return
@@ -178,7 +179,7 @@ def _runtimes(found: Found) -> Iterator[Problem]:
             "doctor/two-onnxruntimes",
             f"{' and '.join(installed)} are installed together",
             why="they write the same files; which one runs depends on which was installed last",
-            fix=f"`pip uninstall -y {' '.join(installed)}`, then install the one that you want",
+            fix=f"for the CPU: {_anew(installed, 'cpu')}; or for CUDA: {_anew(installed, 'gpu')}",
         )
     for name in installed:
         if _older(found.versions[name], OLDEST_ONNXRUNTIME):
@@ -197,8 +198,15 @@ def _runtimes(found: Found) -> Iterator[Problem]:
                 f"onnx writes up to IR version {found.onnx_ir} and opset {found.onnx_opset}, "
                 f"onnxruntime loads up to {found.runtime_ir} and {found.runtime_opset}",
                 why="a model made with onnx's newest versions does not run here",
-                fix=f"stay at opset {found.runtime_opset} and IR version {found.runtime_ir} or below",
+                fix=f"stay at opset {found.runtime_opset} and IR version {found.runtime_ir} or below: `onnxsmith opset "
+                f"MODEL {found.runtime_opset} --ir-version {found.runtime_ir} -o older.onnx`",
             )
+
+
+def _anew(installed: Sequence[str], extra: str = "") -> str:
+    """Returns the command that removes these distributions of onnxruntime, and installs one."""
+    wanted = extra or ("gpu" if installed == ["onnxruntime-gpu"] else "cpu")
+    return f"`pip uninstall -y {' '.join(installed)} && pip install 'onnxsmith[{wanted}]'`"
 
 
 def _providers(found: Found) -> Iterator[Problem]:

@@ -5,6 +5,7 @@ Both formats hold the values in row-major order, low byte first.
 
 from __future__ import annotations
 
+import shlex
 import sys
 import zipfile
 from collections import Counter
@@ -53,7 +54,7 @@ def check_target(path: Path) -> None:
             "bundle/suffix",
             "weights are written as .safetensors or .npz",
             where=str(path),
-            fix=f"give a path as {path.stem}.safetensors",
+            fix=f"--weights {shlex.quote(str(path.with_suffix('.safetensors')))}",
         )
 
 

@@ -82,7 +82,7 @@ class Cpp(Form):
                 variables={"LD_LIBRARY_PATH": str(links), "DYLD_LIBRARY_PATH": str(links)},
                 memory=clients.memory_for(content.model_bytes),
             )
-        return [clients.replayed(name, f"compiled here, {library.name}", done)]
+        return [clients.replayed(name, f"compiled here, {library.name}", done, content)]
 
 
 def _linked(library: Path, folder: Path) -> Path:

@@ -48,7 +48,7 @@ class Genai(Form):
                 _TASK,
                 "it takes no caches past_key_values.0.key, … of four dimensions, which genai needs",
                 ", ".join(port.name for port in content.inputs),
-                f"onnxsmith export FOLDER -o {content.title}.onnx --task text-generation-with-past",
+                f"onnxsmith export FOLDER -o {content.file} --task text-generation-with-past",
             )
 
     def write(self, content: Content, folder: Path) -> None:
@@ -75,7 +75,7 @@ class Genai(Form):
                 folder=folder,
                 memory=clients.memory_for(content.model_bytes),
             )
-        return [clients.replayed(name, f"{_PACKAGE} {clients.version(_PACKAGE)}", done)]
+        return [clients.replayed(name, f"{_PACKAGE} {clients.version(_PACKAGE)}", done, content)]
 
 
 def config(content: Content, folder: Path) -> dict[str, Any]:

@@ -103,7 +103,7 @@ class TransformersJs(Form):
                 "the form transformers-js needs a task",
                 where="--for transformers-js",
                 why="pipeline() of transformers.js is made for a task",
-                fix=f"--task {TEXTS[0]}, or --task {TEXTS[1]}; for other models: --for web",
+                fix=f"--task {TEXTS[0]}; or --task {TEXTS[1]}; or for other models --for web",
             )
         super().refuse(content)
         text_tasks.folder_of(content, "config.json", "tokenizer_config.json")
@@ -144,4 +144,4 @@ class TransformersJs(Form):
         entry = (found / "dist" / "transformers.node.mjs").resolve().as_uri()
         done = clients.run([engine[0], folder / "verify.mjs", "--json", entry], folder=folder)
         said = f"{_TRANSFORMERS} {nodejs.version_of(found)} in Node.js {engine[1]}"
-        return [clients.replayed(name, said, done)]
+        return [clients.replayed(name, said, done, content)]

@@ -47,7 +47,7 @@ def replay_python(content: Content, folder: Path) -> BundleCheck:
         return BundleCheck(name, "not run", f"{missing.args[0]} is not installed")
     more = "".join(f", {package}" for package in task(content.task).packages)
     said = f"python {platform.python_version()} with numpy, {runtime} {clients.version(runtime)}{more} only"
-    return clients.replayed(name, said, done)
+    return clients.replayed(name, said, done, content)
 
 
 def _runtime() -> str | None:
@@ -100,7 +100,7 @@ class Tensorrt(Form):
                     f"trtexec cannot name the dynamic input {port.name!r} in a shape profile",
                     f"{port.port}",
                     why="it splits a profile at each comma, and reads single quotes as the limits of a name",
-                    fix=f"`onnxsmith rename MODEL {shlex.quote(port.name)} {new} -o renamed.onnx`",
+                    fix=f"`onnxsmith rename {content.file} {shlex.quote(port.name)} {new} -o renamed.onnx`",
                 )
 
     def notes(self, content: Content) -> list[str]:

@@ -38,7 +38,7 @@ class Task(ABC):  # noqa: B024 — `tensors` overrides nothing
                 f"--task {self.id()} does not use {', '.join(unused)}",
                 where=f"--task {self.id()}" + ("" if content.task != "tensors" else ", the default"),
                 why=f"it reads {reads}, and the rest would be ignored",
-                fix=f"give --task {' or '.join(takers)}" if takers else f"leave {', '.join(unused)} out",
+                fix="; or ".join(f"--task {one}" for one in takers) if takers else f"leave {', '.join(unused)} out",
             )
 
     def refuse(self, content: Content) -> None:  # noqa: B027 — the task `tensors` fits every model

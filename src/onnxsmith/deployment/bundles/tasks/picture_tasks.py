@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import shlex
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -69,7 +70,7 @@ def picture_of(content: Content, task: str, *, channels: tuple[int, ...] = (1, 3
             task,
             f"its batch is fixed to {shape[0]}",
             where,
-            f"make it dynamic: onnxsmith set-dim {content.title}.onnx {port.name}:0=batch -o any_batch.onnx",
+            f"make it dynamic: `onnxsmith set-dim {content.file} {shlex.quote(port.name)}:0=batch -o any_batch.onnx`",
         )
     declared = content.ranges.get(str(shape[0]))
     if declared is not None and declared.least > 1:
@@ -99,7 +100,8 @@ def _check_numbers(content: Content, task: str, port: NamedPort, channels: int) 
         count = len(getattr(chosen, name))
         if count not in (1, channels):
             raise mismatch(task, f"{name} has {count} numbers for {channels} channels", f"{port.name}: {port.port}",
-                           f"give --{name} {','.join(['0.5'] * channels)}")  # fmt: skip
+                           f"write the {channels} numbers of the training, divided by commas: "
+                           f"for example --{name} {','.join(['0.5'] * channels)} for values from -1 to 1")  # fmt: skip
     if port.dtype == "uint8" and {"mean", "std"} & chosen.given:
         raise mismatch(
             task, "mean and std apply only to float inputs", f"{port.name}: {port.port}", "leave --mean, --std out"
@@ -264,8 +266,8 @@ class SuperResolution(Task):
                 name,
                 "its height or width is fixed, but the task enlarges pictures of any size",
                 where,
-                f"make them dynamic: onnxsmith set-dim {content.title}.onnx {found.name}:2=height "
-                f"{found.name}:3=width -o dynamic.onnx",
+                f"make them dynamic: `onnxsmith set-dim {content.file} {shlex.quote(found.name)}:2=height,3=width "
+                "-o dynamic.onnx`",
             )
         only_output(content, name, (4,))
 
