@@ -177,7 +177,7 @@ def _parse(path: Path) -> onnx.ModelProto:
 
 
 _LIKE = 0.75
-"""Sets how much of two file names has to agree. A choice: a common ending, as of `1.png` and `gone.png`, is too little."""
+"""Sets how much of two file names has to agree. A choice: a common ending (`1.png` and `gone.png`) is too little."""
 
 
 def near_file(path: Path) -> Path | None:
