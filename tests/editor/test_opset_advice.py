@@ -32,7 +32,7 @@ def refusal(change: object) -> Problem:
 
 def test_the_verb_names_a_command_of_its_own(file: Path, tmp_path: Path) -> None:
     found = refusal(lambda: edited(file, tmp_path / "o.onnx", lambda m: m.opset(9)))
-    assert "`onnxsmith opset MODEL 16 -o OUT`" in found.fix
+    assert f"`onnxsmith opset {file} 16 -o OUT`" in found.fix
     edited(file, tmp_path / "o.onnx", lambda m: m.opset(16))
     assert onnx.load(tmp_path / "o.onnx").opset_import[0].version == 16
 

@@ -130,12 +130,6 @@ CASES: list[Case | Call] = [
         [f"'torch>={'.'.join(map(str, OLDEST_TORCH))}'"],
     ),
     Call(
-        "doctor/torch-without-onnxscript",
-        lambda: found({"torch": NEWEST_TESTED["torch"]}, without="onnxscript"),
-        lambda: found({"torch": NEWEST_TESTED["torch"]}),
-        ["`pip install onnxscript`"],
-    ),
-    Call(
         "doctor/tensorrt-version",
         lambda: found({"onnxruntime-gpu": NEW, "tensorrt": "11.0"}),
         lambda: found({"onnxruntime-gpu": NEW, "tensorrt": "10.9"}),

@@ -89,8 +89,8 @@ def test_a_stated_version(name: str, opset: int, ir_version: int) -> None:
 @pytest.mark.parametrize(
     ("name", "id_", "told"),
     [
-        ("onnxruntme", "target/unknown", "--target onnxruntime"),
-        ("onnxruntime@0.1", "profile/unknown", "onnxruntime@1.32"),
+        ("onnxruntme", "target/unknown", "write onnxruntime in place of onnxruntme"),
+        ("onnxruntime@0.1", "profile/unknown", "write onnxruntime@1.16, the nearest"),
         ("openvino@2026", "profile/unknown", "onnxruntime@VERSION"),
         ("profile:none.toml", "profile/unreadable", "path of a .toml file"),
     ],

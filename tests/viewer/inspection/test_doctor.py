@@ -135,7 +135,7 @@ def test_every_tested_package_is_looked_up() -> None:
 
 def test_torch_without_onnxscript() -> None:
     versions = {name: version for name, version in CORE.items() if name != "onnxscript"} | {"torch": "2.13"}
-    assert ids(Found(versions)) == ["doctor/core-missing", "doctor/torch-without-onnxscript"]
+    assert ids(Found(versions)) == ["doctor/core-missing"]
 
 
 def test_onnx_ahead_of_onnxruntime() -> None:

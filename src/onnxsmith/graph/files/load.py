@@ -181,12 +181,12 @@ _LIKE = 0.75
 
 
 def near_file(path: Path) -> Path | None:
-    """Returns the file of a similar name in the same folder, or the only one of this suffix; None if there is none."""
+    """Returns the file of a similar name in the same folder, or the only .onnx file for one; None if there is none."""
     try:
         names = [one.name for one in path.parent.iterdir() if one.is_file()]
     except OSError:
         return None
-    alike = [name for name in names if Path(name).suffix == path.suffix]
+    alike = [name for name in names if path.suffix == Path(name).suffix == ".onnx"]
     near = difflib.get_close_matches(path.name, names, 1, cutoff=_LIKE) or (alike if len(alike) == 1 else ())
     return path.with_name(near[0]) if near else None
 

@@ -250,13 +250,6 @@ def _torch(found: Found) -> Iterator[Problem]:
             why="its exporter lacks functions that onnxsmith uses",
             fix=f"`pip install --upgrade 'torch>={oldest}'`",
         )
-    if "onnxscript" not in found.versions:
-        yield Problem(
-            "doctor/torch-without-onnxscript",
-            "torch is installed without onnxscript",
-            why="torch.onnx.export needs it, and torch does not install it",
-            fix="`pip install onnxscript`",
-        )
 
 
 def _newer(found: Found) -> Iterator[Problem]:

@@ -54,7 +54,7 @@ def check_target(path: Path) -> None:
             "bundle/suffix",
             "weights are written as .safetensors or .npz",
             where=str(path),
-            fix=f"--weights {shlex.quote(str(path.with_suffix('.safetensors')))}",
+            fix=f"`onnxsmith inspect MODEL --weights {shlex.quote(str(path.with_suffix('.safetensors')))}`",
         )
 
 
