@@ -430,3 +430,21 @@ def test_the_nodes_of_two_bodies_have_names_of_their_own() -> None:
     names = [node.name for node in found.graph]
     assert len(set(names)) == len(names) > 3
     assert {name.split("_")[0] for name in names if name} == {"first", "second", "third"}
+
+
+NO_AXES = "g (float[2,3,4] x) => (float[2,3,4] y) <int64[0] a = {}> { y = OPERATOR<noop_with_empty_axes=1>(OPERANDS) }"
+REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
+
+
+@pytest.mark.parametrize("operands", ["x", "x, a"])
+@pytest.mark.parametrize(("operator", "version"), [("Sum", 13), *((name, 18) for name in REDUCTIONS)])
+def test_a_reduction_over_no_axes_keeps_its_steps_on_each_element(operator: str, version: int, operands: str) -> None:
+    text = NO_AXES.replace("OPERATOR", f"Reduce{operator}").replace("OPERANDS", operands)
+    given = np.abs(X) if operator == "LogSum" else X
+    expected = {
+        "L1": np.abs, "L2": np.abs, "LogSum": np.log, "SumSquare": np.square,
+    }.get(operator, np.array)(given)  # fmt: skip
+    for target in (version - 1, 7):
+        found = lowered(model(text, version), target)
+        assert found.stuck == ()
+        np.testing.assert_allclose(values(found.model, given)[0], expected, rtol=1e-6)

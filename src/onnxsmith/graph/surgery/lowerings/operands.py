@@ -58,24 +58,20 @@ class AttributesForOperands(Lowering):
                 found[name] = [float(one) for one in elements]
             else:
                 found[name] = elements[0]
-        reason = self._empty(node, found) or self._transform_axis(node, found)
+        if "axes" in _ATTRIBUTES[node.op_type] and not found.get("axes"):
+            if node.attributes.get_int("noop_with_empty_axes", 0):
+                _without_reduction(node, write)
+                return ""
+            if node.op_type.startswith("Reduce"):
+                found.pop("axes", None)
+        reason = self._transform_axis(node, found)
         if reason:
             return reason
+        if "axes" in _ATTRIBUTES[node.op_type]:
+            node.attributes.pop("noop_with_empty_axes", None)
         for name, given in found.items():
             node.attributes[name] = ir.convenience.convert_attribute(name, given)
         drop_operands(node, 2 if node.op_type == "DFT" else 1)
-        return ""
-
-    def _empty(self, node: ir.Node, found: dict[str, Any]) -> str:
-        """Handles an empty list of axes, which stands for all axes, or for none with `noop_with_empty_axes`."""
-        if "axes" not in _ATTRIBUTES[node.op_type]:
-            return ""
-        if not found.get("axes"):
-            if node.attributes.get_int("noop_with_empty_axes", 0):
-                return "`noop_with_empty_axes` is 1, and there are no axes"
-            if node.op_type.startswith("Reduce"):
-                found.pop("axes", None)
-        node.attributes.pop("noop_with_empty_axes", None)
         return ""
 
     def _transform_axis(self, node: ir.Node, found: dict[str, Any]) -> str:
@@ -88,6 +84,13 @@ class AttributesForOperands(Lowering):
             return f"axis {axis} is counted from the end, and the number of dimensions is unknown"
         found["axis"] = axis if dims is None else axis % dims
         return ""
+
+
+def _without_reduction(node: ir.Node, write: Inserter) -> None:
+    """Replaces a reduction over no axes, of which only the steps on each element are left (onnx, the attribute
+    `noop_with_empty_axes`): the absolute value of L1 and L2, the logarithm of LogSum, the square of SumSquare."""
+    step = {"ReduceL1": "Abs", "ReduceL2": "Abs", "ReduceLogSum": "Log", "ReduceSumSquare": "Mul"}.get(node.op_type)
+    write.replace([write.op(step or "Identity", *node.inputs[:1] * (2 if step == "Mul" else 1))])
 
 
 class ConstantValues(Lowering):
