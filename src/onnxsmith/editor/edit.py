@@ -37,7 +37,7 @@ from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph import model_identity
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
-from onnxsmith.graph.files.save import as_read, left_behind, staged
+from onnxsmith.graph.files.save import as_read, left_behind, noting_names, staged
 from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.structure import captures, carried_fields, dim_ranges, versions, walk
 from onnxsmith.graph.structure.model_copy import cloned
@@ -231,8 +231,9 @@ class Edit:
                 versions.drop_unused_imports(self._work.model)
                 self._work.finish()
                 self._wrong_inside = correct_intermediates(self._work.model)
-                found, files = self._delivered(self._work.model)
-            report = model_identity.identified(self._report(found, files), self._identity)
+                with noting_names() as renamed:
+                    found, files = self._delivered(self._work.model)
+            report = model_identity.identified(self._report(found, files), self._identity, renamed)
             path = Path(next(iter(files.files))) if files.files else None
             good = report.verdict.exit_code == 0
             self.result = Result(report, self._work.model if good or path else None, path)

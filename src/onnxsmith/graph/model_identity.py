@@ -13,13 +13,16 @@ from onnxsmith.base.clock import stage
 from onnxsmith.base.report.base import DataFile, ModelFile, Report
 from onnxsmith.base.report.parts.written_files import Written
 from onnxsmith.base.result import Result
+from onnxsmith.base.words import first_few
 from onnxsmith.graph.files import digest
 from onnxsmith.graph.files.load import TEXT_SUFFIXES
-from onnxsmith.graph.files.save import named_data
+from onnxsmith.graph.files.save import named_data, noting_names
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T", bound=Report | Result)
 _SUFFIXES = {".onnx", *TEXT_SUFFIXES}
+_SHOWN = 3
+"""Limits the tensors that a headline names. A choice."""
 
 
 def identifies(*names: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
@@ -39,10 +42,11 @@ def identifies(*names: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
             except TypeError:  # the call below says what is wrong, and names the verb
                 given = {}
             before = read(given.get(name) for name in names)
-            done: Any = verb(*args, **kwargs)
+            with noting_names() as renamed:
+                done: Any = verb(*args, **kwargs)
             if isinstance(done, Result):
-                return cast(_T, replace(done, report=identified(done.report, before)))
-            return cast(_T, identified(done, before))
+                return cast(_T, replace(done, report=identified(done.report, before, renamed)))
+            return cast(_T, identified(done, before, renamed))
 
         return call
 
@@ -57,11 +61,15 @@ def read(sources: Iterable[Any]) -> tuple[ModelFile, ...]:
     return tuple(dict.fromkeys(files))
 
 
-def identified(report: Report, before: Iterable[ModelFile]) -> Report:
-    """Returns the report with the files that were read, and the files that its part `Written` names."""
-    names = [name for part in report.parts if isinstance(part, Written) for name in part.files]
-    after = [file for name in names if Path(name).suffix in _SUFFIXES and (file := model_file(Path(name), "written"))]
-    return replace(report, models=tuple(dict.fromkeys((*report.models, *before, *after))))
+def identified(report: Report, before: Iterable[ModelFile], renamed: Iterable[str] = ()) -> Report:
+    """Returns the report with the files that were read, and the files that its part `Written` names. The headline
+    names the tensors that are `renamed` in them (`noting_names`)."""
+    files = [name for part in report.parts if isinstance(part, Written) for name in part.files]
+    after = [file for name in files if Path(name).suffix in _SUFFIXES and (file := model_file(Path(name), "written"))]
+    names = first_few(list(renamed), _SHOWN)
+    said = f"; renamed in bodies, as an outer graph has these names, too: {names}" if names else ""
+    models = tuple(dict.fromkeys((*report.models, *before, *after)))
+    return replace(report, models=models, headline=f"{report.headline}{said}")
 
 
 def model_file(path: Path, role: str) -> ModelFile | None:

@@ -16,7 +16,7 @@ from onnxsmith.base.report.parts.written_files import Written, written
 from onnxsmith.base.settings import Save, Verify
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.fix_search import UNKNOWN, Fixed, Search, fixed, taken
-from onnxsmith.deployment.checking.fixes.whole_model import NodeNames
+from onnxsmith.deployment.checking.fixes.whole_model import BodyNames, NodeNames
 from onnxsmith.deployment.checking.profile_prediction import TableJudge
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import as_read, staged
@@ -166,6 +166,8 @@ def _wrong(original: Subject, model: ir.Model, verify: Verify) -> str:
 
 
 def _loadable(model: ir.Model) -> ir.Model:
-    """Returns the model with unique node names, if some names are repeated. onnxruntime refuses a file with repeated
-    names, and names do not change results."""
-    return next((made for _, made in NodeNames().tries(model, ())), model)
+    """Returns the model with unique node names, and with names of their own in bodies. onnxruntime refuses a file with
+    other names, and names do not change results."""
+    for fix in (NodeNames(), BodyNames()):
+        model = next((made for _, made in fix.tries(model, ())), model)
+    return model

@@ -17,6 +17,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import onnx
@@ -32,13 +33,27 @@ from onnxsmith.graph.files import external
 from onnxsmith.graph.files.external import EXTERNAL_FROM, in_memory
 from onnxsmith.graph.files.load import TEXT_SUFFIXES
 from onnxsmith.graph.files.tensor_validation import tensors
-from onnxsmith.graph.structure import carried_fields
+from onnxsmith.graph.structure import body_names, carried_fields
 from onnxsmith.graph.structure.file_paths import as_text
 from onnxsmith.graph.structure.walk import initializer_tensors
 
 INLINE_LIMIT = 1_900_000_000
 """Limits the bytes of weights that stay in the model file; more become external data. A choice below the 2**31 - 1
 bytes of a message, because nodes and names need room, too."""
+
+
+_NOTED: ContextVar[dict[str, None]] = ContextVar("names that were changed")
+
+
+@contextmanager
+def noting_names() -> Iterator[dict[str, None]]:
+    """Collects the tensors in branches and bodies whose names change in the files that the block writes: `i → i_1`."""
+    found: dict[str, None] = {}
+    token = _NOTED.set(found)
+    try:
+        yield found
+    finally:
+        _NOTED.reset(token)
 
 
 class Stage:
@@ -55,9 +70,11 @@ class Stage:
         self._written = False
         self._has_data = False
         self._stale: list[Path] = []
+        self._renamed: tuple[str, ...] = ()
 
     def write(self, model: ir.Model, *, external_data: bool | None = None) -> None:
-        """Writes `model` to `path`, without changing it.
+        """Writes `model` to `path`, without changing it. Tensors in branches and bodies that hide an outer tensor get
+        names of their own (`body_names.py`), unless the file is temporary: a check asks about the model as it is.
 
         `external_data` says whether weights go to a data file. None means: only if the weights are over `INLINE_LIMIT`
         bytes, or some of them are external data now.
@@ -82,6 +99,8 @@ class Stage:
                 where=str(self.target),
                 fix="give the path of a file",
             )
+        if self._durable:
+            model, self._renamed = body_names.renamed(model)
         with disk_problems(self.target):
             whole = _moved_out(model, self._staged_data) if outside else in_memory(model)
             self.path.write_bytes(_serialise(whole, self.target))
@@ -101,6 +120,7 @@ class Stage:
 
     def _prepare(self) -> None:
         assert self._written, "nothing was written"
+        _NOTED.get({}).update(dict.fromkeys(self._renamed))
         self._stale = [file for file in data_files(self.target) if not _is_needed(file, self.target)]
         self._has_data = self._staged_data.exists()
         for file in (self.path, self._staged_data) if self._has_data else (self.path,):

@@ -16,7 +16,7 @@ from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.words import first_few
 from onnxsmith.graph.files import operand_clashes
 from onnxsmith.graph.files.external import in_memory
-from onnxsmith.graph.structure import carried_fields, schema, walk
+from onnxsmith.graph.structure import body_names, carried_fields, schema, walk
 from onnxsmith.graph.structure.file_change import message_change
 from onnxsmith.graph.structure.file_paths import is_text
 from onnxsmith.graph.structure.model_copy import cloned
@@ -24,7 +24,7 @@ from onnxsmith.graph.structure.model_copy import cloned
 _CLASH = "operands of a node do not fit together"
 """Says what happened if a node cannot be computed. A wrong declaration can be ignored, and runtimes do so."""
 _SHOWN = 3
-"""The most operators that a reason names. A choice."""
+"""The most operators or tensors that a reason names. A choice."""
 _DEPRECATED = "is deprecated in domain_version"
 """onnx's message about an operator that a later opset replaces."""
 _UNNAMED = re.compile(r"\(op_type:\w+\)")
@@ -70,7 +70,11 @@ def check(model: ir.Model, *, where: str = "the model", file: Path | None = None
     try:
         checked(full_check=False)
     except onnx.checker.ValidationError as error:
-        why, fix = _opset_too_old(model, where) or ("", "export it again, or undo the edit that did this")
+        why, fix = (
+            _opset_too_old(model, where)
+            or _hidden(model, where)
+            or ("", "export it again, or undo the edit that did this")
+        )
         raise problem(
             "model/invalid",
             "the model breaks the ONNX specification",
@@ -141,6 +145,18 @@ def _opset_too_old(model: ir.Model, where: str) -> tuple[str, str] | None:
     return why, (
         f"declare opset {opset}: "
         + message_change(where, f"next(o for o in m.opset_import if o.domain in ('', 'ai.onnx')).version = {opset}")
+    )
+
+
+def _hidden(model: ir.Model, where: str) -> tuple[str, str] | None:
+    """Returns the reason and the fix if tensors in branches and bodies hide outer tensors; None if none does."""
+    names = list(dict.fromkeys(value.name or "" for value in body_names.hidden(model)))
+    if not names:
+        return None
+    path = shlex.quote(where) if Path(where).suffix == ".onnx" else "MODEL"
+    return (
+        f". Tensors in branches and bodies have the names of outer tensors: {first_few(names, _SHOWN)}",
+        f"give them names of their own: `onnxsmith check {path} --target onnxruntime --fix -o renamed.onnx`",
     )
 
 

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.words import first_few
 from onnxsmith.deployment.checking.fixes.base import Fix
-from onnxsmith.graph.structure import versions, walk
+from onnxsmith.graph.structure import body_names, versions, walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.versions import newest
 from onnxsmith.graph.surgery import opset_conversion
@@ -148,3 +149,25 @@ class NodeNames(Fix):
             known |= {node.name} if node.name else set()
         if count:
             yield "nodes have names of their own", made
+
+
+class BodyNames(Fix):
+    """Gives tensors in branches and bodies names that no outer graph has.
+
+    The specification forbids that such a tensor hides a tensor of an outer graph. onnxruntime reads the inner tensor;
+    OpenVINO refuses the file.
+    """
+
+    rank = 3
+
+    def tries(self, model: ir.Model, refused: Collection[str]) -> Iterator[tuple[str, ir.Model]]:
+        made, said = body_names.renamed(model)
+        if said:
+            yield (
+                f"tensors in bodies are renamed, as an outer graph has these names, too: {first_few(list(said), _SHOWN)}",
+                made,
+            )
+
+
+_SHOWN = 3
+"""Limits the tensors that a fix names. A choice."""
