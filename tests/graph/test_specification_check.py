@@ -172,3 +172,61 @@ def test_a_newer_operator_beside_one_that_is_gone_has_no_opset_to_declare(refuse
         check(from_text(text + "{ a = HardSwish(x)  y = ReduceSum<axes = [1], keepdims = 0>(a) }"))
     assert "HardSwish exists since opset 14" in refusal.problem.why
     assert refusal.problem.fix == "export it again at opset 14 or newer"
+
+
+ODD = {
+    "axes of opset 12": (
+        "g (float[n,1,4] x) => (float[n] y) { a = Squeeze<axes = [1]>(x) y = ReduceSum<axes = [1], keepdims = 0>(a) }",
+        "Squeeze has the attribute axes up to opset 12, ReduceSum has the attribute axes up to opset 12",
+        "declare opset 12: ",
+        12,
+    ),
+    "a default of opset 14": (
+        "g (float[2,3,4] x) => (float[2,12] y) <int64[2] s = {2, -1}> { y = Reshape<allowzero = 0>(x, s) }",
+        "Reshape has the attribute allowzero since opset 14",
+        "remove the attribute, which has its default: ",
+        13,
+    ),
+    "a value of opset 14": (
+        "g (float[2,3,4] x) => (float[2,12] y) <int64[2] s = {2, -1}> { y = Reshape<allowzero = 1>(x, s) }",
+        "Reshape has the attribute allowzero since opset 14",
+        "declare opset 14: ",
+        14,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_attribute_of_another_opset_names_the_opset_or_goes(
+    name: str, refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, has, fix, opset = ODD[name]
+    monkeypatch.chdir(tmp_path)
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 7, opset_import: ["": 13]> {text}'), "m.onnx")
+    with refused("model/invalid") as refusal:
+        check(load("m.onnx"), where="m.onnx")
+    assert refusal.problem.why.endswith(f". The file declares opset 13, and {has}")
+    assert refusal.problem.fix.startswith(fix)
+    exec(shlex.split(refusal.problem.fix.split("`")[1])[2])
+    assert check(load("m.onnx"), where="m.onnx") == ()
+    assert onnx.load("m.onnx").opset_import[0].version == opset
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4) if "Reshape" in text else np.ones((2, 1, 4), np.float32)
+    expected = x.reshape(2, 12) if "Reshape" in text else x.sum((1, 2))
+    np.testing.assert_array_equal(onnxsmith.run("m.onnx", {"x": x}).outputs["y"], expected)
+
+
+def test_a_default_that_changes_the_numbers_stays(refused: Refused) -> None:
+    text = """<ir_version: 7, opset_import: ["": 13]>
+    g (float[1,2,8,8] x, float[1,4] r, int64[1] b) => (float[1,2,1,1] y) {
+        y = RoiAlign<coordinate_transformation_mode = "half_pixel">(x, r, b) }"""
+    with refused("model/invalid") as refusal:
+        check(from_text(text))
+    assert refusal.problem.fix.startswith("declare opset 16: ")
+
+
+def test_attributes_that_no_opset_has_together_are_to_be_exported_again(refused: Refused) -> None:
+    text = """<ir_version: 7, opset_import: ["": 13]> g (float[2,3] x) => (float[2] y) <int64[2] s = {2, -1}> {
+        a = Reshape<allowzero = 1>(x, s) y = ReduceSum<axes = [1], keepdims = 0>(a) }"""
+    with refused("model/invalid") as refusal:
+        check(from_text(text))
+    assert refusal.problem.fix == "export it again: no opset has all these attributes"

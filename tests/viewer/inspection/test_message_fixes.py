@@ -23,6 +23,8 @@ OUTPUT_RANK = """<ir_version: 8, opset_import: ["": 15]>
 g (float[I, 2] x, float[2] b) => (float[I] y) { y = Add(x, b) }"""
 OUTPUT_DTYPE = """<ir_version: 8, opset_import: ["": 17]>
 g (float[n, 4] x) => (float[n] y) { [a] y = ArgMax<axis = 1, keepdims = 0>(x) }"""
+NEW_ALLOWZERO = """<ir_version: 8, opset_import: ["": 13]>
+g (float[2,3] x) => (float[3,2] y) <int64[2] s = {3, 2}> { y = Reshape<allowzero = 0>(x, s) }"""
 OLD_AXES = """<ir_version: 7, opset_import: ["": 17]>
 g (float[n, 4] x) => (float[n] y) { [s] y = ReduceSum<axes = [1], keepdims = 0>(x) }"""
 BOTH = """<ir_version: 8, opset_import: ["": 13]>
@@ -82,13 +84,14 @@ def loads(path: Path) -> onnxruntime.InferenceSession:
             "python",
         ),
         (OLD_AXES, "Unrecognized attribute: axes for operator ReduceSum", "python"),
+        (NEW_ALLOWZERO, "Unrecognized attribute: allowzero for operator Reshape", "python"),
         (
             BOTH,
             "Node (r) Op (Resize) [ShapeInferenceError] Either sizes or scales must be provided, but not both of them",
             "python",
         ),
     ],
-    ids=["output rank", "output dtype", "old attribute", "sizes and scales"],
+    ids=["output rank", "output dtype", "old attribute", "new attribute", "sizes and scales"],
 )
 def test_the_command_mends_a_model_that_was_refused(tmp_path: Path, graph: str, text: str, starting: str) -> None:
     path = written(tmp_path, graph)

@@ -17,6 +17,7 @@ from onnxsmith.base.words import first_few
 from onnxsmith.graph.files import operand_clashes
 from onnxsmith.graph.files.external import in_memory
 from onnxsmith.graph.structure import body_names, carried_fields, schema, walk
+from onnxsmith.graph.structure.attribute_keys import exact
 from onnxsmith.graph.structure.file_change import message_change
 from onnxsmith.graph.structure.file_paths import is_text
 from onnxsmith.graph.structure.model_copy import cloned
@@ -27,6 +28,8 @@ _SHOWN = 3
 """The most operators or tensors that a reason names. A choice."""
 _DEPRECATED = "is deprecated in domain_version"
 """onnx's message about an operator that a later opset replaces."""
+_CHANGED_WITHOUT = {("RoiAlign", "coordinate_transformation_mode")}
+"""Lists attributes whose default is not what the operator did before it had the attribute (onnx, Changelog.md)."""
 _UNNAMED = re.compile(r"\(op_type:\w+\)")
 _BOTH = r"\((?P<ours>\d+)\) vs \((?P<theirs>\d+)\)"
 _DIFFERENCES = (
@@ -72,6 +75,7 @@ def check(model: ir.Model, *, where: str = "the model", file: Path | None = None
     except onnx.checker.ValidationError as error:
         why, fix = (
             _opset_too_old(model, where)
+            or _odd_attributes(model, where)
             or _hidden(model, where)
             or ("", "export it again, or undo the edit that did this")
         )
@@ -134,18 +138,67 @@ def _opset_too_old(model: ir.Model, where: str) -> tuple[str, str] | None:
     opset = max(newer.values())
     exist = first_few([f"{op_type} exists since opset {version}" for op_type, version in newer.items()], _SHOWN)
     why = f". The file declares opset {declared}, and {exist}"
+    if not _is_valid_at(model, opset):
+        return why, f"export it again at opset {opset} or newer"
+    return why, _declaring(opset, where)
+
+
+def _is_valid_at(model: ir.Model, opset: int) -> bool:
+    """Whether onnx's checker accepts the model if it declares this opset."""
     copy = cloned(in_memory(model))
     copy.opset_imports.pop("ai.onnx", None)
     copy.opset_imports[""] = opset
-    try:
-        _checker(copy, None)(full_check=False)
-    except Exception as error:  # noqa: BLE001 — the checker, or onnx-ir while it writes the message
-        if _DEPRECATED not in str(error):  # a deprecated operator still runs
-            return why, f"export it again at opset {opset} or newer"
-    return why, (
-        f"declare opset {opset}: "
-        + message_change(where, f"next(o for o in m.opset_import if o.domain in ('', 'ai.onnx')).version = {opset}")
-    )
+    said = refused_by_checker(copy)
+    return not said or _DEPRECATED in said  # a deprecated operator still runs
+
+
+def _declaring(opset: int, where: str) -> str:
+    change = f"next(o for o in m.opset_import if o.domain in ('', 'ai.onnx')).version = {opset}"
+    return f"declare opset {opset}: {message_change(where, change)}"
+
+
+def _odd_attributes(model: ir.Model, where: str) -> tuple[str, str] | None:
+    """Returns the reason and the fix if nodes have attributes of another opset than the declared one; None if no node
+    has. Attributes that have the default of a newer opset can be removed; else the nearest older opset that has all
+    attributes is declared, or the nearest newer one."""
+    declared = model.opset_imports.get("", model.opset_imports.get("ai.onnx", 0))
+    odd: dict[tuple[str, str], list[ir.Node]] = {}
+    for node in (node for graph in walk.main_graphs(model) for node in graph if node.domain in ("", "ai.onnx")):
+        known = schema.find(node.op_type, "", declared)
+        for name in node.attributes if known is not None else ():
+            if known is not None and name not in known.attributes and schema.opsets_with(node.op_type, name):
+                odd.setdefault((node.op_type, name), []).append(node)
+    if not odd:
+        return None
+    opsets = {key: schema.opsets_with(*key) for key in odd}
+    has = [
+        f"{op_type} has the attribute {name} "
+        + (f"since opset {min(found)}" if min(found) > declared else f"up to opset {max(found)}")
+        for (op_type, name), found in opsets.items()
+    ]
+    why = f". The file declares opset {declared}, and {first_few(has, _SHOWN)}"
+    places = [(node, key) for key, nodes in odd.items() for node in nodes]
+    if all(node.graph is model.graph and _has_later_default(node, *key, declared) for node, key in places):
+        nodes = "for n in m.graph.node for a in list(n.attribute)"
+        change = f"[n.attribute.remove(a) {nodes} if (n.op_type, a.name) in {[*odd]}]"
+        return why, f"remove the attribute, which has its default: {message_change(where, change)}"
+    common = set.intersection(*map(set, opsets.values()))
+    older = sorted((one for one in common if one < declared), reverse=True)
+    for opset in (*older, *sorted(one for one in common if one > declared)):
+        if _is_valid_at(model, opset):
+            return why, _declaring(opset, where)
+    return why, "export it again: no opset has all these attributes"
+
+
+def _has_later_default(node: ir.Node, op_type: str, name: str, declared: int) -> bool:
+    """Whether the attribute is newer than the declared opset, and has the value that the operator had without it."""
+    later = next((one for one in schema.opsets_with(op_type, name) if one > declared), None)
+    known = schema.find(op_type, "", later) if later is not None else None
+    default = known.defaults.get(name) if known is not None else None
+    attribute = node.attributes[name]
+    if default is None or attribute.is_ref() or (op_type, name) in _CHANGED_WITHOUT:
+        return False
+    return exact(attribute) == exact(default)
 
 
 def _hidden(model: ir.Model, where: str) -> tuple[str, str] | None:

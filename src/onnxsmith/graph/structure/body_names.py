@@ -31,7 +31,8 @@ def renamed(model: ir.Model) -> tuple[ir.Model, tuple[str, ...]]:
 
 def hidden(model: ir.Model) -> Iterator[ir.Value]:
     """Yields the tensors in branches and bodies whose name an outer graph has given before."""
-    for owner in (model.graph, *model.functions.values()):
+    owners: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    for owner in owners:
         yield from _hidden(owner, frozenset())
 
 

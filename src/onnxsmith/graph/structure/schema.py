@@ -111,6 +111,13 @@ def versions(op_type: str, domain: str) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
+@cache
+def opsets_with(op_type: str, attribute: str) -> tuple[int, ...]:
+    """Returns the opsets in which an operator of ONNX has the attribute, in order."""
+    known = ((opset, find(op_type, "", opset)) for opset in range(1, onnx.defs.onnx_opset_version() + 1))
+    return tuple(opset for opset, found in known if found is not None and attribute in found.attributes)
+
+
 def every_name(domain: str) -> tuple[str, ...]:
     """Returns the names of all operators that the domain has or had."""
     home = "" if domain in _ONNX_DOMAINS else domain

@@ -19,6 +19,7 @@ from onnxsmith.base.words import shortened
 from onnxsmith.exporter.causes.base import recognise
 from onnxsmith.graph.files.load import Source
 from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.structure import schema
 from onnxsmith.optimizer.rules.base import Rule
 from onnxsmith.viewer.inspection import cause_matching
 from onnxsmith.viewer.inspection.cause_matching import filled, known, page
@@ -95,9 +96,18 @@ def _cause(found: cause_matching.Found, model: Source | None) -> MessageCause:
 
 def _command(template: str, names: dict[str, str], model: Source | None) -> str:
     """Fills the names of the message and the path of the model into a command."""
-    words = [filled(word, names) for word in shlex.split(template)]
+    words = [filled(word, {**_opset(names), **names}) for word in shlex.split(template)]
     path = str(model) if isinstance(model, str | Path) else "model.onnx"
     return shlex.join(path if word == "model.onnx" else word for word in words)
+
+
+def _opset(names: dict[str, str]) -> dict[str, str]:
+    """Returns the opset nearest to the newest form of the operator in which it has the attribute of the message: the
+    last one of an attribute that is gone, the first one of an attribute that is still there."""
+    found = schema.opsets_with(names.get("op", ""), names.get("attribute", ""))
+    if not found:
+        return {}
+    return {"opset": str(min(found) if max(found) == schema.domains()[""] else max(found))}
 
 
 def _with_node(report: Report, model: Source, names: dict[str, str]) -> Report:

@@ -163,10 +163,8 @@ class BodyNames(Fix):
     def tries(self, model: ir.Model, refused: Collection[str]) -> Iterator[tuple[str, ir.Model]]:
         made, said = body_names.renamed(model)
         if said:
-            yield (
-                f"tensors in bodies are renamed, as an outer graph has these names, too: {first_few(list(said), _SHOWN)}",
-                made,
-            )
+            names = first_few(list(said), _SHOWN)
+            yield f"tensors in bodies are renamed, as an outer graph has these names, too: {names}", made
 
 
 _SHOWN = 3

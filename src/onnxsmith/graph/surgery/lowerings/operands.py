@@ -90,7 +90,7 @@ def _without_reduction(node: ir.Node, write: Inserter) -> None:
     """Replaces a reduction over no axes, of which only the steps on each element are left (onnx, the attribute
     `noop_with_empty_axes`): the absolute value of L1 and L2, the logarithm of LogSum, the square of SumSquare."""
     step = {"ReduceL1": "Abs", "ReduceL2": "Abs", "ReduceLogSum": "Log", "ReduceSumSquare": "Mul"}.get(node.op_type)
-    write.replace([write.op(step or "Identity", *node.inputs[:1] * (2 if step == "Mul" else 1))])
+    write.replace([write.op(step or "Identity", *[node.inputs[0]] * (2 if step == "Mul" else 1))])
 
 
 class ConstantValues(Lowering):
