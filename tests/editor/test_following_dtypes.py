@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -87,3 +88,23 @@ def test_a_body_that_reads_the_result(tmp_path: Path) -> None:
     }"""
     found = refusal(saved(model, tmp_path), lambda m: m.remove("up"))
     assert "is an output of the graph" in found.why
+
+
+def test_the_fix_of_a_cast_behind_an_input_begins_behind_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(
+        """<ir_version: 8, opset_import: ["": 13]>
+        g (uint8[1,1,4,4] img, float[1] k) => (float[1,1,4,4] y) <float[1,1,1,1] w = {2}> {
+          [first] feat = Cast<to = 1>(img)  [conv] c = Conv(feat, w)  y = Mul(c, k) }""",
+        tmp_path,
+    )
+    monkeypatch.chdir(tmp_path)
+    found = refusal(path, lambda m: m.remove("first"))
+    assert "conv (Conv) takes no uint8" in found.why
+    command = shlex.split(found.fix.split("`")[1])
+    assert command == [
+        *("onnxsmith", "extract", str(path), "--from", "feat", "--from", "k", "--to", "y", "-o", "part.onnx")
+    ]  # fmt: skip
+    with onnxsmith.edit(path, "part.onnx") as m:
+        m.extract(["feat", "k"], ["y"])
+    given = {"feat": np.full((1, 1, 4, 4), 1.5, np.float32), "k": np.array([3], np.float32)}
+    assert np.array_equal(onnxsmith.run("part.onnx", given).outputs["y"], np.full((1, 1, 4, 4), 9, np.float32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -122,6 +123,7 @@ class Following:
         node = self._removed(value)
         result, stands = node.outputs[0], self._dtype(node.outputs[0])
         fix = "keep an operand of the same dtype, or put another node in its place with the step replace"
+        fix = self._behind() or fix
         if along is not None:
             names = ", ".join(f'"{walk.node_label(one)}"' for one in (*self.gone, along))
             fix = f"remove the Cast back along with it, in one step: node = [{names}]"
@@ -132,6 +134,19 @@ class Following:
             why=why,
             fix=fix,
         )
+
+    def _behind(self) -> str:
+        """Returns the command that makes the results of the removed nodes inputs of the model, if all these nodes read
+        graph inputs; "" otherwise."""
+        graph = self.work.model.graph
+        for node in self.gone:
+            if node.graph is not graph or node.inputs[0] not in graph.inputs or node.outputs[0].is_graph_output():
+                return ""
+        read = [value for value in graph.inputs if any(use.node not in self.gone for use in value.uses())]
+        starts = [node.outputs[0] for node in self.gone]
+        names = [("from", value) for value in (*starts, *read)] + [("to", value) for value in graph.outputs]
+        ends = " ".join(f"--{option} {shlex.quote(value.name or '')}" for option, value in names)
+        return f"let the model begin behind it: `onnxsmith extract MODEL {ends} -o part.onnx`"
 
 
 _SHOWN = 3
