@@ -147,7 +147,7 @@ def full() -> onnx.ModelProto:
     many = graph.node[4].attribute.add(name="tensors", type=onnx.AttributeProto.TENSORS)
     many.tensors.append(numpy_helper.from_array(np.arange(3), "inner"))
     graphs = graph.node[4].attribute.add(name="graphs", type=onnx.AttributeProto.GRAPHS)
-    graphs.graphs.append(parser.parse_graph("deep (float x) => (float k) { k = Abs(x) }"))
+    graphs.graphs.append(parser.parse_graph("deep (float deepest) => (float k) { k = Abs(deepest) }"))
     graph.input[0].type.denotation = "IMAGE"
     graph.input[0].type.tensor_type.shape.dim[0].denotation = "DATA_BATCH"
     proto.configuration.add(name="two", num_devices=2, device=["a", "b"])
