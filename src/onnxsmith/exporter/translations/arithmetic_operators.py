@@ -106,6 +106,66 @@ class Lcm(Translation, targets="aten::lcm"):
         yield Sample((torch.zeros(0, 3, dtype=torch.int64), torch.tensor(4)))
 
 
+class _Shift(Translation):
+    """Shifts integers by BitShift, in 32 or 64 bits, because onnxruntime has no kernel for 16 bits.
+
+    As in PyTorch, a negative count, or a count of at least the width of the dtype, shifts out every bit: 0 is left, or
+    -1 of a negative number that is shifted to the right.
+    """
+
+    left: ClassVar[bool]
+
+    def decompose(self, x: Any, other: Any) -> Any:
+        dtype = torch.result_type(x, other)
+        wide, unsigned = (torch.int64, torch.uint64) if dtype == torch.int64 else (torch.int32, torch.uint32)
+        x, count = (one.to(wide) if isinstance(one, torch.Tensor) else torch.full((), one, dtype=wide)
+                    for one in (x, other))  # fmt: skip
+        last = torch.iinfo(wide).bits - 1
+        is_out = (count < 0) | (count > last)
+        count = torch.where(is_out, last, count)
+        like = torch.broadcast_tensors(x, count)[0]  # type: ignore[no-untyped-call]
+
+        def shifted(bits: torch.Tensor, direction: str) -> torch.Tensor:
+            operands = (onnx_op("Cast", one, dtype=unsigned, to=_ONNX_DTYPES[unsigned]) for one in (bits, count))
+            made = onnx_op("BitShift", *operands, shape=like.shape, direction=direction)
+            return onnx_op("Cast", made, dtype=wide, to=_ONNX_DTYPES[wide])
+
+        if self.left:
+            return torch.where(is_out, 0, shifted(x, "LEFT")).to(dtype)
+        # BitShift fills with 0. The inverse of a negative number, -1 - x, starts with 0, too.
+        made = shifted(torch.where(x < 0, -1 - x, x), "RIGHT")
+        return torch.where(x < 0, -1 - made, made).to(dtype)
+
+    def samples(self) -> Iterator[Sample]:
+        x, counts = torch.tensor([[-128], [-77], [-1], [0], [1], [127]]), torch.tensor([-70, -1, 0, 1, 6, 7, 8, 15])
+        operator, function = self.targets[0], self.targets[2].removesuffix(".Tensor")
+        for dtype in (torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64):
+            yield Sample((x.to(dtype), counts.to(dtype)), target=operator)
+            yield Sample((x.to(dtype), 3), target=f"{operator.removesuffix('Tensor')}Scalar")
+        yield Sample((x * 2**55 + 1, torch.tensor([0, 1, 31, 62, 63, 64])), target=operator)
+        yield Sample((x.to(torch.int8), counts.to(torch.int32)), target=operator)
+        yield Sample((torch.tensor(5), torch.zeros(0, 3, dtype=torch.int32)), target=operator)
+        yield Sample((x, counts), target=f"{function}.Tensor")
+        yield Sample((x, -1), target=f"{function}.Tensor_Scalar")
+        yield Sample((-3, counts), target=f"{function}.Scalar_Tensor")
+        yield Sample((x, counts), target=operator, dynamic={0: {0: "n"}, 1: {0: "m"}})
+
+
+_ONNX_DTYPES = {torch.int32: 6, torch.int64: 7, torch.uint32: 12, torch.uint64: 13}
+"""Numbers of dtypes in TensorProto.DataType."""
+
+
+def _shift(name: str, operator: str, function: str, *, left: bool) -> type[Translation]:
+    """Returns the translation of a shift, an entry of the table below."""
+    targets = [f"aten::{operator}.{overload}" for overload in ("Tensor", "Scalar")]
+    targets += [f"aten::{function}.{overload}" for overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor")]
+    return member(_Shift, name, __name__, tuple(targets), left=left)
+
+
+LeftShift = _shift("LeftShift", "__lshift__", "bitwise_left_shift", left=True)
+RightShift = _shift("RightShift", "__rshift__", "bitwise_right_shift", left=False)
+
+
 class IntMm(Translation, targets="aten::_int_mm"):
     """Multiplies two matrices of 8-bit integers into int32 (`_int_mm`) by MatMulInteger."""
 
