@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from onnxsmith.base.report.base import Table
 from onnxsmith.base.report.parts.verification import OutputCheck, Verification
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.verification.input_search import Run
 from onnxsmith.verification.inputs.generate import Feed
+from onnxsmith.verification.optimisation_levels import agreement
 from onnxsmith.verification.verification_verdict import ending, problems, verdict
 from onnxsmith.verification.verify import _differs_unoptimised, _only_shapes_compared, interface_mismatch
 
@@ -44,6 +46,17 @@ def test_unsure() -> None:
     assert found.id == "verify/cannot-tell"
     assert found.what.endswith(": it is blind; it is deaf")
     assert problems(UNSURE, asked=False) == ()
+
+
+def test_the_table_says_of_which_output_no_value_was_compared() -> None:
+    drawn = replace(GOOD, name="r", compared=0, drawn=True, exact=True)
+    other = replace(drawn, name="s", equal=False, reason="it is wrong")
+    outputs = (replace(GOOD, exact=True), drawn, other)
+    (table,) = (block for block in replace(EQUAL, outputs=outputs).blocks() if isinstance(block, Table))
+    assert [row[-1] for row in table.rows] == ["equal to the bit", "not compared", "DIFFERENT"]
+    assert table.rows[1][2:5] == ("", "", "")
+    assert agreement(replace(EQUAL, outputs=(drawn,))) == "in dtypes and shapes"
+    assert agreement(replace(EQUAL, outputs=(drawn, outputs[0]))) == "to the bit"
 
 
 def test_the_headline_names_gaps_and_what_was_drawn() -> None:

@@ -53,6 +53,8 @@ def agreement_at_both(
 
 def agreement(part: Verification) -> str:
     """Describes in words how closely the outputs of a comparison agree."""
+    if all(output.drawn for output in part.outputs) and part.outputs and not part.differs:
+        return "in dtypes and shapes"
     if part.exact:
         return "to the bit"
     return "within rounding" if not part.differs else "not"

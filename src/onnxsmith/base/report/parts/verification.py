@@ -202,7 +202,7 @@ class Verification(Part):
                     o.dtype,
                     *_differences(o),
                     _allowed(o),
-                    ("equal to the bit" if o.exact else "equal") if o.equal else "DIFFERENT",
+                    _verdict(o),
                 )
                 for o in self.outputs
             ),
@@ -228,12 +228,29 @@ def _differences(output: OutputCheck) -> tuple[str, str]:
     """Returns the worst difference and its share of the scale; no numbers if the candidate gave none."""
     if output.reason.startswith(REFUSES):
         return "no result", ""
+    if _is_uncompared(output):
+        return "", ""
     return f"{output.worst_abs:.3g}", f"{output.worst_rel:.3g}"
+
+
+def _is_uncompared(output: OutputCheck) -> bool:
+    """Whether no value of the output was compared, because it is random, or empty or NaN on every input."""
+    return output.equal and not output.compared
+
+
+def _verdict(output: OutputCheck) -> str:
+    if _is_uncompared(output):
+        return "not compared"
+    if not output.equal:
+        return "DIFFERENT"
+    return "equal to the bit" if output.exact else "equal"
 
 
 def _allowed(output: OutputCheck) -> str:
     """Returns the allowed difference in the unit that decided. An output of tiny values may differ by more than its
     scale allows, as long as rounding in its own units explains the difference."""
+    if _is_uncompared(output):
+        return ""
     if output.equal and output.worst_rel > output.tolerance and 0 < output.worst_abs <= output.floor:
         return f"{output.floor:.2g} in its own units"
     return f"{output.tolerance:.2g}" if output.tolerance else "exact"
