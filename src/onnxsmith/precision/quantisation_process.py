@@ -18,6 +18,7 @@ from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.graph.files.save import INLINE_LIMIT
 from onnxsmith.graph.structure import walk
 from onnxsmith.precision.data.base import Sample
+from onnxsmith.precision.neutral_names import Neutral, neutral
 from onnxsmith.precision.scaled_blocks import Array, Blocks, joined
 from onnxsmith.runtimes import _call_limits, _idle, _wire
 from onnxsmith.runtimes._child import Child
@@ -90,7 +91,7 @@ class Arithmetic:
         self._folder = tempfile.TemporaryDirectory(prefix="onnxsmith-", ignore_cleanup_errors=True)
         self._child: Child | None = None
         self._number = 0
-        self._forms: dict[Callable[[ir.Model], ir.Model] | None, ir.Model] = {}
+        self._forms: dict[Callable[[ir.Model], ir.Model] | None, Neutral] = {}
         self._blocks: dict[tuple[ir.Value, bool, int, int, bool], Blocks] = {}
         self._weight = sum(tensor.nbytes for tensor in walk.initializer_tensors(model))
         self._samples: list[str] | None = None
@@ -100,13 +101,20 @@ class Arithmetic:
         self, do: str, exclude: Iterable[str], of: Callable[[ir.Model], ir.Model] | None = None, **options: Any
     ) -> ir.Model:
         """Quantises the model by the function `do` of the engine's host, without the nodes in `exclude`. If `of` is
-        given, the model that it returns is quantised instead.
+        given, the model that it returns is quantised instead. An engine that runs the model on samples gets it as it
+        is; another gets other names of tensors.
 
         Raises:
             OnnxsmithError: `quantize/refused` with the quantiser's message; `quantize/too-large`; `runtime/died` and
                 the like.
         """
         self._refuse_large()
+        if of not in self._forms:
+            given = of(self._model) if of is not None else self._model
+            self._forms[of] = Neutral(given) if self._engine.runs_the_model else neutral(given)
+        form = self._forms[of]
+        if "ranges" in options:
+            options["ranges"] = form.by_name(options["ranges"])
         self._number += 1
         shutil.rmtree(Path(self._folder.name) / str(self._number - 1), ignore_errors=True)
         out = Path(self._folder.name) / str(self._number) / "model.onnx"
@@ -119,16 +127,15 @@ class Arithmetic:
             "options": options,
             "memory": self._engine.memory(self._weight, self._largest),
         }
-        if of not in self._forms:
-            self._forms[of] = of(self._model) if of is not None else self._model
-        with on_disk(self._forms[of], refer=False) as (path, _):
+        with on_disk(form.model, refer=False) as (path, _):
             request["path"] = str(path.absolute())
             try:
                 self._started().ask(request, {}, time_limit=self._engine.seconds(self._weight))
-            except OnnxsmithError:
+            except OnnxsmithError as error:
                 self._stop()
-                raise
+                raise form.error(error) from error
         made = ir.load(out)
+        form.restore(made)
         made.graph.sort()  # the quantiser's order of nodes ignores the outer values that branches read
         return made
 
