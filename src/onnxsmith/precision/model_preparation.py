@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
@@ -62,11 +63,13 @@ def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepar
             "" if made is None else "the model is in float64: nodes that are not made narrower compute in float32"
         )
         model = model if made is None else made
+    widen(model)
     if simplified:
         model = simplify(model, verify=False).model or model
     model, not_inlined = inlined(model)
     model, not_inferred = inferred(model)
     notes += [not_inlined or "", not_inferred or ""]
+    widen(model)  # again: the simplifier may have folded what lay between a weight and its Cast
     straighten(model)
     fill_dtypes(model, Operators(model, runtimes.get(runtimes.default())))
     _name(model)
@@ -79,6 +82,24 @@ def _name(model: ir.Model) -> None:
         node.name = name
 
 
+def widen(model: ir.Model) -> None:
+    """Replaces each Cast of a 16-bit float constant to float32 by a float32 initializer, in place, because methods
+    change float32 weights. The simplifier leaves such Casts, because without them the file is larger."""
+    for node in list(walk.nodes(model.graph)):
+        to = node.attributes.get_int("to", 0) if node.op_type == "Cast" and not node.domain else 0
+        given = node.inputs[0] if to == ir.DataType.FLOAT else None
+        array = facts.constant(given)
+        result = node.outputs[0]
+        if given is None or array is None or array.dtype not in _NARROW or result.is_graph_output():
+            continue
+        graph = node.graph
+        assert isinstance(graph, ir.Graph)
+        result.replace_all_uses_with(_initializer(node, result.name or "", array.astype(np.float32)))
+        graph.remove(node, safe=True)
+        _drop(given)
+
+
+_NARROW = (ir.DataType.FLOAT16.numpy(), ir.DataType.BFLOAT16.numpy())
 _BIAS = 2
 """The index of the bias among the inputs of Gemm."""
 
