@@ -10,7 +10,7 @@ import onnxsmith
 from onnxsmith.base.report.parts.quantisation import Quantisation
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure import walk
-from onnxsmith.precision.model_preparation import widen
+from onnxsmith.precision.model_preparation import narrow_again, widen
 
 
 def model(dtype: str, *, between: str = "") -> ir.Model:
@@ -53,3 +53,19 @@ def test_the_layer_is_quantised(between: str) -> None:
     assert [(layer.op, layer.kept) for layer in result.report.part(Quantisation).layers] == [("MatMul", "")]
     assert result.model is not None
     assert all(one.dtype != ir.DataType.FLOAT or one.size <= 96 for one in walk.initializer_tensors(result.model))
+
+
+def test_a_weight_that_stays_is_stored_narrow_again() -> None:
+    given = model("float16")
+    made = model("float16")
+    widen(made)
+    narrow_again(made, given)
+    assert walk.histogram(made) == {"Cast": 1, "MatMul": 1}
+    (value,) = made.graph.initializers.values()
+    assert (value.name, value.dtype) == ("V_float16", ir.DataType.FLOAT16)
+    assert [node.outputs[0].name for node in made.graph] == ["V", "y"]
+    widen(made)
+    weight = made.graph.initializers["V"]
+    weight.const_value = ir.tensor(np.full((96, 96), 0.1, np.float32), name="V")
+    narrow_again(made, given)
+    assert walk.histogram(made) == {"MatMul": 1}

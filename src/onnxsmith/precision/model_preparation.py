@@ -21,6 +21,7 @@ from onnxsmith.graph.surgery.inlining import inlined
 from onnxsmith.optimizer.simplify import simplify
 from onnxsmith.precision.narrowable_nodes import Operators, fill_dtypes, labels
 from onnxsmith.precision.weight_counts import own_weights, replaceable
+from onnxsmith.precision.weight_storage import LEAST
 from onnxsmith.runtimes import base as runtimes
 
 QUANTISERS = {
@@ -86,17 +87,46 @@ def widen(model: ir.Model) -> None:
     """Replaces each Cast of a 16-bit float constant to float32 by a float32 initializer, in place, because methods
     change float32 weights. The simplifier leaves such Casts, because without them the file is larger."""
     for node in list(walk.nodes(model.graph)):
-        to = node.attributes.get_int("to", 0) if node.op_type == "Cast" and not node.domain else 0
-        given = node.inputs[0] if to == ir.DataType.FLOAT else None
-        array = facts.constant(given)
-        result = node.outputs[0]
-        if given is None or array is None or array.dtype not in _NARROW or result.is_graph_output():
+        array = _widened(node)
+        if array is None:
             continue
-        graph = node.graph
+        given, graph = node.inputs[0], node.graph
+        assert given is not None
         assert isinstance(graph, ir.Graph)
-        result.replace_all_uses_with(_initializer(node, result.name or "", array.astype(np.float32)))
+        made = _initializer(node, node.outputs[0].name or "", array.astype(np.float32))
+        node.outputs[0].replace_all_uses_with(made)
         graph.remove(node, safe=True)
         _drop(given)
+
+
+def narrow_again(model: ir.Model, given: ir.Model) -> None:
+    """Stores float32 weights of the result in 16 bits behind a Cast again, in place, if `given` has such weights and no
+    value changes. Otherwise weights that stay would take twice their bytes."""
+    arrays = (_widened(node) for node in walk.nodes(given.graph))
+    dtype = next((array.dtype for array in arrays if array is not None), None)
+    first = next(iter(model.graph), None)
+    if dtype is None or first is None:
+        return
+    names = Names(model)
+    for value in list(model.graph.initializers.values()):
+        array = facts.constant(value) if value.dtype == ir.DataType.FLOAT and not value.is_graph_output() else None
+        if array is None or array.size < LEAST or not np.array_equal(array.astype(dtype).astype(np.float32), array):
+            continue
+        name = value.name
+        stored = _initializer(first, names.free(f"{name}_{dtype.name}"), array.astype(dtype))
+        cast = ir.Node("", "Cast", [stored], [ir.AttrInt64("to", ir.DataType.FLOAT.value)])
+        cast.outputs[0].type, cast.outputs[0].shape = value.type, value.shape
+        model.graph.insert_before(first, cast)
+        value.replace_all_uses_with(cast.outputs[0])
+        _drop(value)
+        cast.outputs[0].name = name
+
+
+def _widened(node: ir.Node) -> npt.NDArray[Any] | None:
+    """Returns the 16-bit float constant that the node casts to float32; None for other nodes."""
+    to = node.attributes.get_int("to", 0) if node.op_type == "Cast" and not node.domain else 0
+    array = facts.constant(node.inputs[0]) if to == ir.DataType.FLOAT else None
+    return array if array is not None and array.dtype in _NARROW and not node.outputs[0].is_graph_output() else None
 
 
 _NARROW = (ir.DataType.FLOAT16.numpy(), ir.DataType.BFLOAT16.numpy())

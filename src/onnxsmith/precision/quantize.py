@@ -36,7 +36,7 @@ from onnxsmith.precision.keep_list_output import file_bytes, with_keep
 from onnxsmith.precision.method_trial import Tried, Trying, no_method
 from onnxsmith.precision.methods.base import ASKED, Method, Work
 from onnxsmith.precision.methods.floats import _NarrowFloat
-from onnxsmith.precision.model_preparation import Prepared, prepared, quantisers
+from onnxsmith.precision.model_preparation import Prepared, narrow_again, prepared, quantisers
 from onnxsmith.precision.narrowable_nodes import labels
 from onnxsmith.precision.quantisation_process import Arithmetic
 from onnxsmith.precision.quantisation_report import Outcome
@@ -447,11 +447,12 @@ def slimmed(model: ir.Model, given: ir.Model) -> tuple[str, ...]:
     """Shortens the texts on the origins of nodes. Removes the opsets of domains without nodes, the declared types of
     initializers, whose tensors have types, and other types that the given model does not declare. Readers infer those,
     except for operators that onnx does not have. In a model of a few hundred kilobytes all this is a tenth of the
-    quantised file. Returns notes for the report."""
+    quantised file. Weights that were stored in 16 bits, and stay, are so again. Returns notes for the report."""
     used = {node.domain for node in walk.all_nodes(model)}
     for domain in [one for one in model.opset_imports if one and one not in used and not model.functions]:
         del model.opset_imports[domain]
     gone = provenance.abridge(model)
+    narrow_again(model, given)
     declared = {value.name for value in walk.values(given) if value.type is not None}
     for value in _silent(model):
         if value.is_initializer() or value.name not in declared:
