@@ -202,10 +202,10 @@ FILES = [
     ),
     Case(
         "edit/patch-file",
-        "onnxsmith edit m.onnx p.toml -o e.onnx --no-verify",
-        {"m.onnx": NET, "fix.toml": toml('do = "strip"')},
-        by_hand="onnxsmith edit m.onnx fix.toml -o e.onnx --no-verify",
-        says=["fix.toml"],
+        "onnxsmith edit m.onnx stripp.toml -o e.onnx --no-verify",
+        {"m.onnx": NET, "strip.toml": toml('do = "strip"')},
+        by_hand="onnxsmith edit m.onnx strip.toml -o e.onnx --no-verify",
+        says=["strip.toml"],
         name="no file",
     ),
     Case(

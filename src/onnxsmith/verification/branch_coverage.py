@@ -45,8 +45,8 @@ _COMBINATIONS = 64
 """Limits the combinations of values of inputs that decide branches. A choice: six bools."""
 _FACTORS = (-1.0, 0.0, 64.0, 1 / 64)
 _SHIFTS = (8.0, -8.0, 0.5, -0.5)
-"""Lists the changes of floats and signed integers: larger or smaller means, sums and maxima, other signs, no values
-above a threshold. The reference refuses integers that are no indices."""
+"""Lists the changes of floats: larger or smaller means, sums and maxima, other signs, no values above a threshold.
+Signed integers get the other sign, or 0. The reference refuses integers that are no indices."""
 
 
 class Sides:
@@ -161,9 +161,10 @@ def _decisions(model: ir.Model, graph: ir.Graph, within: tuple[Condition, ...]) 
 
 
 def _changed(feed: Feed, how: str, factor: float, shift: float) -> Feed:
+    kinds = "fi" if factor <= 0 else "f"  # an integer of another size may be a count of turns, which overflows
     values: dict[str, Any] = {
         name: np.asarray(value * factor + shift).astype(value.dtype)
-        if isinstance(value, np.ndarray) and value.dtype.kind in "fi"
+        if isinstance(value, np.ndarray) and value.dtype.kind in kinds
         else value
         for name, value in feed.values.items()
     }
