@@ -43,6 +43,38 @@ LAST = CNN.replace("[conv] c = Conv(x, w)", "t = Transpose<perm = [0, 3, 1, 2]>(
 )
 FIXED = {"d/fixed.onnx": CNN.replace("batch", "1")}
 IMAGES = {"x": np.ones((1, 8, 8, 3), np.float32)}
+DFT = f"""{HEAD.replace("21", "17")}
+g (float[1,8,2] x) => (float[1,8,2] y) {{ [dft] y = DFT(x) }}"""
+CONVS = f"""{HEAD}
+g (float[batch,3,8,8] x) => (float[batch,4,4,4] y) <
+  float[4,3,3,3] w = {{{", ".join(["0.5", "-0.25"] * 54)}}},
+  float[4] b = {{1, 2, 3, 4}},
+  float[4,4,3,3] v = {{{", ".join(["0.5"] * 144)}}}
+> {{
+  [conv] c = Conv(x, w, b)
+  [relu] r = Relu(c)
+  [last] y = Conv(r, v)
+}}"""
+
+
+def objects(path: Path) -> None:
+    """Writes an array of objects."""
+    np.save(path, np.array([1, None], object), allow_pickle=True)
+
+
+def padded(**attributes: Any) -> object:
+    """Builds a convolution with these attributes."""
+    with onnxsmith.build(verify=False) as g:
+        x = g.input("x", "float32", ["n", 3, 8, 8])
+        g.output("y", g.Conv(x, np.ones((4, 3, 3, 3), np.float32), **attributes))
+    return g.model
+
+
+def edited(step: Any) -> object:
+    """Edits a model with two convolutions in memory."""
+    with onnxsmith.edit(from_text(CONVS)) as model:
+        step(model)
+    return model.result
 
 
 def twice(path: Path) -> None:
@@ -72,6 +104,44 @@ CASES = [
         by_hand="onnxsmith inspect m.onnx --nodes",
         says=["`onnxsmith inspect m.onnx --nodes` lists the inputs and results of all nodes"],
         name="no near name",
+    ),
+    Case(
+        "export/opset",
+        "onnxsmith opset dft.onnx 11 -o o.onnx",
+        {"dft.onnx": DFT},
+        goes_on=False,
+        name="at its lowest opset",
+    ),
+    Case(
+        "input/unreadable",
+        "onnxsmith run m.onnx --input x=obj.npy",
+        {"m.onnx": MLP, "obj.npy": objects},
+        changes={"obj.npy": lambda path: np.save("obj.npy", np.ones((2, 4), np.float32))},
+        says=["numpy.save('obj.npy', array)"],
+        name="an array of objects",
+    ),
+    Call("build/attribute", lambda: padded(padding=1), lambda: padded(pads=[1, 1, 1, 1]), ["write pads=[1, 1, 1, 1]"]),
+    Call("build/attribute", lambda: padded(pads=1), lambda: padded(pads=[1, 1, 1, 1]), ["write pads=[1, 1, 1, 1]"]),
+    Call(
+        "edit/does-not-run",
+        lambda: edited(lambda m: m.set("conv", {"strides": [2]})),
+        lambda: edited(lambda m: m.set("conv", {"strides": [2, 2]})),
+        ["strides has 1 number, not 2: write strides=[2, 2]"],
+        name="strides",
+    ),
+    Call(
+        "edit/does-not-run",
+        lambda: edited(lambda m: m.constant("b", [1.0, 2.0])),
+        lambda: edited(lambda m: m.constant("b", [1.0, 2.0, 3.0, 4.0])),
+        ["at Conv conv, B has the shape [2], not [4]", "give B 4 numbers"],
+        name="bias",
+    ),
+    Call(
+        "edit/does-not-run",
+        lambda: edited(lambda m: m.insert("Concat", after="r", operands=["$", "r"], attributes={"axis": 1})),
+        lambda: edited(lambda m: m.insert("Concat", after="r", operands=["$", "r"], attributes={"axis": 0})),
+        ["at Conv last, W has the shape [4, 4, 3, 3], not [M, 8, …]", "leave out the step that changed what this node"],
+        name="channels",
     ),
     Case("export/opset", "onnxsmith opset g.onnx 11 -o o.onnx", {"g.onnx": GRID}, goes_on=False, name="opset"),
     Case(

@@ -33,6 +33,7 @@ from onnxsmith.editor.graph_cleanup import no_longer_read, read_names, remove, t
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
 from onnxsmith.editor.node_selectors import is_match
 from onnxsmith.editor.patch import Arrays, loaded, together
+from onnxsmith.editor.size_conflicts import corrected
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph import model_identity
 from onnxsmith.graph.files.load import Source, load
@@ -326,12 +327,12 @@ class Edit:
         try:
             doubts = self._check(model, where="the edited model", file=file)
         except OnnxsmithError as error:
-            fix = "correct the step; nothing was written"
+            fix = corrected(model, "correct the step that made the part that the reason names; nothing was written")
             raise OnnxsmithError(dataclasses.replace(error.problem, fix=fix)) from error
         known = {doubt.id for doubt in self._doubts}
         new = [doubt for doubt in doubts if doubt.id not in known]
         if new:
-            raise OnnxsmithError(dataclasses.replace(new[0], fix=_CONFLICT))
+            raise OnnxsmithError(dataclasses.replace(new[0], fix=corrected(model, _CONFLICT)))
 
     def __repr__(self) -> str:
         return f"<edit of {self._where}: {several(walk.count_nodes(self.model), 'node')}>"

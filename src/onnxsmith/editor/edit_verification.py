@@ -15,6 +15,7 @@ from onnxsmith.base.report.parts.verification import Misdeclared, Verification, 
 from onnxsmith.base.settings import Verify
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.graph_cleanup import remove_unneeded
+from onnxsmith.editor.size_conflicts import corrected
 from onnxsmith.editor.whole_runs import failing_sizes
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.shapes import dims
@@ -161,7 +162,10 @@ def _run(written: Path | ir.Model, original: Path | ir.Model, settings: Verify) 
         "the edited model does not run",
         where=found.problem.where or "the edited model",
         why=_reason(found),
-        fix="correct the step; nothing was written",
+        fix=corrected(
+            load(written), "correct the step that made this node, or its operands, what the reason names; nothing was "
+            "written; `onnxsmith inspect MODEL --nodes` lists the operands of the original"
+        ),
     ) from found
 
 

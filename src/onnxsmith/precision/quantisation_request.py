@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.exporter import factory
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure.dim_ranges import Size
@@ -31,6 +31,8 @@ from onnxsmith.verification.rounding import roundings
 
 _SHOWN = 5
 """The most samples that a problem names. A choice."""
+_LISTED = 20
+"""Limits the samples that a fix lists. A choice: the reader has to leave each of them out."""
 _GENERATED = 8
 """The number of generated inputs if there is no data. A choice: they measure rounding, not accuracy."""
 
@@ -97,7 +99,8 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
     if request.metric is None:  # labels belong to a metric, and the cosine compares with the given model's outputs
         notes += unused_labels(test, session)
         test = _unlabelled(test)
-    scoring = Scoring(test, score, _function(request.decode), request.samples)
+    spent = calibration if request.data is not None and request.calibration is None else ()
+    scoring = Scoring(test, score, _function(request.decode), request.samples, spent=spent)
     is_real = request.data is not None
     return Given(calibration, scoring, budget, is_real, is_real and request.metric is not None, notes)
 
@@ -284,8 +287,14 @@ def _no_number(scored: Scored, score: Score, *, is_real: bool) -> OnnxsmithError
             f"the model gave outputs that are not finite on {scored.broken} of {several(scored.samples, 'sample')}, "
             f"the first is {scored.which}"
         )
-        if is_real:
-            fix = "correct the model, or leave these samples out of the data"
+        if scored.spoiled:
+            listed = first_few(scored.spoiled, _SHOWN)
+            outputs += f"; the inputs of {several(len(scored.spoiled), 'sample')} hold NaN or infinity: {listed}"
+            fix = f"correct these samples, or leave them out of the data: {', '.join(scored.spoiled[:_LISTED])}"
+            if len(scored.spoiled) > _LISTED:
+                fix += f", and {len(scored.spoiled) - _LISTED} more"
+        elif is_real:
+            fix = "correct the model: the inputs of these samples are finite; or leave the samples out of the data"
         else:
             fix = "the inputs were generated: give inputs that the model is made for, --data DATA"
     elif scored.undecoded:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import first_few
+from onnxsmith.base.words import first_few, several
 from onnxsmith.exporter import factory
 from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.data.base import Sample
@@ -33,6 +33,8 @@ class Scored:
     """If the score is NaN or infinite: the samples whose score alone is so too."""
     undecoded: tuple[str, ...] = ()
     """If the score is NaN or infinite: the samples whose outputs are finite but whose decoded prediction is not."""
+    spoiled: tuple[str, ...] = ()
+    """If the score is NaN or infinite: the samples whose inputs are so, with those for calibration."""
 
 
 @dataclass
@@ -45,6 +47,8 @@ class Scoring:
     decode: Callable[[Mapping[str, Any]], Any] | None = None
     most: int | None = None
     has_labels: bool = True
+    spent: Iterable[Any] = ()
+    """Has the samples that calibration takes out of the same data."""
     _labels: list[Any] = field(default_factory=list)
 
     def first(self, session: Session) -> Scored:
@@ -57,7 +61,7 @@ class Scoring:
         unlabelled = [name for name, is_missing in found if is_missing]
         missing = len(unlabelled)
         if not found:
-            raise problem("quantize/no-data", "there is no sample to test on", fix="give some: --data DATA")
+            raise self._nothing_to_test()
         if 0 < missing < len(found):
             raise problem(
                 "quantize/labels",
@@ -72,8 +76,21 @@ class Scoring:
         scored = self._measured(session, is_first=True)
         if not math.isfinite(scored.value):
             undecoded = tuple(self._undecoded(session)) if self.decode is not None else ()
-            scored = replace(scored, numberless=tuple(self._numberless(session)), undecoded=undecoded)
+            spoiled = dict.fromkeys(
+                one.name for one in (*self.spent, *self._samples()) if not all(map(is_finite, one.feeds.values()))
+            )
+            numberless = tuple(self._numberless(session))
+            scored = replace(scored, numberless=numberless, undecoded=undecoded, spoiled=tuple(spoiled))
         return scored
+
+    def _nothing_to_test(self) -> OnnxsmithError:
+        spent = sum(1 for _ in self.spent)
+        return problem(
+            "quantize/no-data",
+            "there is no sample to test on",
+            why=f"the data has {several(spent, 'sample')}, and calibration takes the first of each four" if spent else "",
+            fix="give two samples or more, better a hundred: --data DATA" if spent else "give some: --data DATA",
+        )
 
     def _undecoded(self, session: Session) -> Iterator[str]:
         """Yields the samples with finite outputs for which the user's `decode` gives a prediction that is not

@@ -21,8 +21,11 @@ OF_DTYPES = ("to", "dtype", "stash_type", "output_datatype", "output_dtype", "ke
 _TYPE = ir.AttributeType
 
 
-def made(op: str, schema: Schema | None, given: Mapping[str, Any], where: str) -> list[ir.Attr]:
-    """Makes the attributes of a node. None leaves an attribute out. Without a schema, the Python type decides.
+def made(
+    op: str, schema: Schema | None, given: Mapping[str, Any], where: str, *, rank: int | None = None
+) -> list[ir.Attr]:
+    """Makes the attributes of a node. None leaves an attribute out. Without a schema, the Python type decides. `rank`
+    is that of the first operand: a window has two axes less.
 
     Raises: OnnxsmithError: `build/attribute` if the operator has no such attribute, a required one is missing, or the
         operator cannot take the value.
@@ -32,7 +35,7 @@ def made(op: str, schema: Schema | None, given: Mapping[str, Any], where: str) -
         return [_guessed(op, name, value, where) for name, value in given.items()]
     for name in given:
         if name not in schema.attributes:
-            raise _unknown(op, name, schema, where)
+            raise _unknown(op, name, given[name], schema, where, rank)
     missing = [name for name in schema.required if name not in given]
     if missing:
         kind = _WANTED[schema.attributes[missing[0]]][0]
@@ -43,15 +46,15 @@ def made(op: str, schema: Schema | None, given: Mapping[str, Any], where: str) -
             why="the operator has no default for it",
             fix=f"add {missing[0]}=…, {kind}, to the call",
         )
-    return [_made(op, name, schema.attributes[name], value, where) for name, value in given.items()]
+    return [_made(op, name, schema.attributes[name], value, where, rank) for name, value in given.items()]
 
 
-def _made(op: str, name: str, type_: ir.AttributeType, value: Any, where: str) -> ir.Attr:
+def _made(op: str, name: str, type_: ir.AttributeType, value: Any, where: str, rank: int | None) -> ir.Attr:
     if isinstance(value, Parameter):
-        return _of(value, _made(op, name, type_, value.value, where))
+        return _of(value, _made(op, name, type_, value.value, where, rank))
     if isinstance(value, ir.Attr):
         if value.type != type_ or value.name != name:
-            raise _unfit(op, name, type_, value, where)
+            raise _unfit(op, name, type_, value, where, rank)
         return value
     if is_tensor(value):
         raise problem(
@@ -66,7 +69,7 @@ def _made(op: str, name: str, type_: ir.AttributeType, value: Any, where: str) -
     wanted = _WANTED.get(type_)
     converted = wanted[1](value) if wanted is not None else None
     if converted is None:
-        raise _unfit(op, name, type_, value, where)
+        raise _unfit(op, name, type_, value, where, rank)
     allowed = CHOICES.get((op, name)) or CHOICES.get(("", name), ())
     if allowed and converted not in allowed:
         near = nearest(str(converted).upper() if name == "auto_pad" else str(converted), allowed)
@@ -109,7 +112,7 @@ def _of(parameter: Parameter, attribute: ir.Attr) -> ir.Attr:
     return attribute
 
 
-def _unknown(op: str, name: str, schema: Schema, where: str) -> OnnxsmithError:
+def _unknown(op: str, name: str, value: Any, schema: Schema, where: str, rank: int | None) -> OnnxsmithError:
     names = [*schema.attributes, *(formal.name for formal in schema.inputs)]
     near = near_argument(name, names)
     attributes = f"it has the attributes {listed(schema.attributes)}" if schema.attributes else "it has no attributes"
@@ -119,14 +122,28 @@ def _unknown(op: str, name: str, schema: Schema, where: str) -> OnnxsmithError:
         f"{op} has no attribute or operand {name!r}",
         where=where,
         why=f"{attributes} and {operands}",
-        fix=f"write {near}=…" if near else f"leave {name} out",
+        fix=f"write {near}={_numbers(op, near, value, rank) or '…'}" if near else f"leave {name} out",
     )
 
 
-def _unfit(op: str, name: str, type_: ir.AttributeType, value: Any, where: str) -> OnnxsmithError:
+_WINDOW = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 2}
+"""Maps attributes of windows to the numbers that each axis of the window has."""
+
+
+def _numbers(op: str, name: str, value: Any, rank: int | None) -> list[int] | None:
+    """Returns the numbers of a window's attribute for a value as torch takes it: one number for all axes, or one for
+    each axis. None if the attribute is no window's, or the count is unknown."""
+    if name not in _WINDOW or op == "Pad" or rank is None or rank < 3:
+        return None
+    given = [value] * (rank - 2) if isinstance(value, int) else value
+    each = _all(_int)(given)
+    return each * _WINDOW[name] if each is not None and len(each) == rank - 2 else None
+
+
+def _unfit(op: str, name: str, type_: ir.AttributeType, value: Any, where: str, rank: int | None) -> OnnxsmithError:
     wanted, _, example = _WANTED.get(type_, (f"a value of type {type_.name}", _nothing, ""))
     if type_ == _TYPE.INTS and isinstance(value, int):
-        example = f"[{value}, {value}]"
+        example = str(_numbers(op, name, value, rank) or [value] * 2 * _WINDOW.get(name, 1))
     return problem(
         "build/attribute",
         f"the attribute {name!r} of {op} is {_said(value)}, not {wanted}",

@@ -183,7 +183,8 @@ class Maker:
             operands = [replace(operand, given=self._joined(operand.given)) for operand in operands]
             values = [self._value(shown, operand, where) for operand in operands]
             types = typed(shown, operands, values, where)
-            attrs = attributes.made(shown, schema, left, where)
+            first = values[0].shape if values and values[0] is not None else None
+            attrs = attributes.made(shown, schema, left, where, rank=None if first is None else len(first))
             wishes = results.wished(shown, schema, outputs, types, attrs, where)
             base = self._naming.exact(name, where) if name is not None else self._naming.free(op.lower())
             names = results.named(wishes, schema, base, self._naming, where)

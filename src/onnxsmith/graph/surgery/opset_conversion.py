@@ -34,7 +34,7 @@ def convert(model: ir.Model, target: int | None, *, asked_by: str = "") -> ir.Mo
     if target is None or now == target:
         return model
     refuse_unknown(target, f"without another opset the model keeps {now}")
-    made = _lower(model, now, target, asked_by) if target < now else _raise(model, now, target)
+    made = (_lower if target < now else _raise)(model, now, target, asked_by)
     versions.drop_unused_imports(made)
     made.ir_version = versions.least_ir(made)
     return made
@@ -98,18 +98,17 @@ def _lower(model: ir.Model, now: int, target: int, asked_by: str) -> ir.Model:
 
 
 def _nearest(model: ir.Model, now: int, target: int, asked_by: str) -> str:
-    """Returns the lowest opset above the requested one to which the model can be converted, found by trying each."""
+    """Says which opset to choose: the lowest above the requested one to which the model can be converted, found by
+    trying each."""
     from onnxsmith.graph.surgery.lowering import lowered
 
-    found = next((one for one in range(target + 1, now) if not lowered(model, one).stuck), None)
-    if found is None and not asked_by.startswith("--"):
-        return f"omit the opset: the model stays at {now}"
-    found = found or now
-    said = f"choose opset {found}, the lowest in which the model can be written"
+    found = next((one for one in range(target + 1, now) if not lowered(model, one).stuck), now)
+    has = ", and which it has" if found == now else ""
+    said = f"choose opset {found}, the lowest in which the model can be written{has}"
     return f"{said}: {asked_by.format(opset=found)}" if asked_by else said
 
 
-def _raise(model: ir.Model, now: int, target: int) -> ir.Model:
+def _raise(model: ir.Model, now: int, target: int, asked_by: str) -> ir.Model:
     from onnxsmith.graph.surgery.raising import raised
 
     copy, errors = raised(model, target)
@@ -118,6 +117,17 @@ def _raise(model: ir.Model, now: int, target: int) -> ir.Model:
             "export/opset",
             f"the model is at opset {now} and could not be brought to {target}",
             why="; ".join(errors),
-            fix=f"omit the opset (the model stays at {now}), or choose an opset nearer to {now}",
+            fix=_highest(model, now, target, asked_by),
         )
     return copy
+
+
+def _highest(model: ir.Model, now: int, target: int, asked_by: str) -> str:
+    """Says which opset to choose: the highest below the requested one to which the model can be converted, found by
+    trying each."""
+    from onnxsmith.graph.surgery.raising import raised
+
+    found = next((one for one in range(target - 1, now, -1) if not raised(model, one)[1]), now)
+    has = ", and which it has" if found == now else ""
+    said = f"choose opset {found}, the highest in which the model can be written{has}"
+    return f"{said}: {asked_by.format(opset=found)}" if asked_by else said

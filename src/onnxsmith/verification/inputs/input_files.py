@@ -42,11 +42,21 @@ def read_npz(path: Path) -> dict[str, Array]:
             "the arrays cannot be read",
             where=str(path),
             why=_why_unread(path, error),
-            fix=f"write it with numpy.savez({str(path)!r}, name=array, …); object arrays are refused: reading them can "
-            "run code"
+            fix=_rewriting(path)
             if path.is_file()
             else near_files(path) or f"check the path; relative paths start at {Path.cwd()}",
         ) from error
+
+
+def _rewriting(path: Path) -> str:
+    """Says how to write an unreadable file again. `numpy.savez` adds `.npz` to every other ending."""
+    numbers = "an array of numbers, not of objects: reading objects can run code"
+    if path.suffix == ".npy":
+        return f"write it again with numpy.save({str(path)!r}, array), {numbers}"
+    if path.suffix == ".npz":
+        return f"write it again with numpy.savez({str(path)!r}, name=array, …), each {numbers}"
+    other = str(path.with_suffix(".npz"))
+    return f"write numpy.savez({other!r}, name=array, …), each {numbers}, and give {other}"
 
 
 def _why_unread(path: Path, error: Exception) -> str:

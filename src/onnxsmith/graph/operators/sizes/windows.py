@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onnxsmith.base.words import several
 from onnxsmith.graph.operators.sizes.size_rule_call import Call, Dim, clash
 
 
@@ -111,7 +112,9 @@ def _bias(call: Call, channels: Dim) -> None:
     bias = call.dims(2)
     if bias is not None and (len(bias) != 1 or clash(bias[0], channels)):
         raise call.refuse(
-            2, f"[{'M' if channels is None else channels}], one number for each output channel", "correct B"
+            2,
+            f"[{'M' if channels is None else channels}], one number for each output channel",
+            f"give B {channels} numbers" if isinstance(channels, int) else "give B one number for each output channel",
         )
 
 
@@ -133,5 +136,5 @@ def _window(call: Call, size: tuple[Dim, ...] | None) -> None:
             )
             example = list(held.as_ints())[:1] * wanted
             raise call.refuse_value(
-                f"{name} has {len(held.as_ints())} numbers, not {wanted}", f"write {name}={example}", say
+                f"{name} has {several(len(held.as_ints()), 'number')}, not {wanted}", f"write {name}={example}", say
             )
