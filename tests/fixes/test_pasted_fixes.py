@@ -17,6 +17,7 @@ from onnxsmith.editor.dims.row_comparison import _does_not_run
 from onnxsmith.exporter.lint.numpy import _fix
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.patterns import pattern_search
 from onnxsmith.verification.verification_verdict import problems
 from tests.fixes.harness import Call, Case, helps, parameters
 
@@ -45,6 +46,13 @@ FIXED = {"d/fixed.onnx": CNN.replace("batch", "1")}
 IMAGES = {"x": np.ones((1, 8, 8, 3), np.float32)}
 DFT = f"""{HEAD.replace("21", "17")}
 g (float[1,8,2] x) => (float[1,8,2] y) {{ [dft] y = DFT(x) }}"""
+WIDE = f"""{HEAD}
+g (float[n,64] x) => (float[n,64] y) <float[64,64] w = {{{", ".join(["0.5", "-0.25"] * 2048)}}}> {{
+  [first] a = MatMul(x, w)
+  [last] y = Relu(a)
+}}"""
+OWN = f"""{HEAD.replace("21]", '21, "my.ops": 1]')}
+g (float[n] x) => (float[n] y) {{ y = my.ops.Own(x) }}"""
 CONVS = f"""{HEAD}
 g (float[batch,3,8,8] x) => (float[batch,4,4,4] y) <
   float[4,3,3,3] w = {{{", ".join(["0.5", "-0.25"] * 54)}}},
@@ -68,6 +76,59 @@ def padded(**attributes: Any) -> object:
         x = g.input("x", "float32", ["n", 3, 8, 8])
         g.output("y", g.Conv(x, np.ones((4, 3, 3, 3), np.float32), **attributes))
     return g.model
+
+
+def silu(g: Any, x: Any) -> Any:
+    """Writes SiLU as its fix does."""
+    return g.Mul(x, g.Sigmoid(x))
+
+
+def assigned(g: Any, x: Any) -> Any:
+    """Assigns a row of a tensor, which no tensor of a graph takes."""
+    x[0] = 1.0
+    return x
+
+
+def of_torch(g: Any, x: Any) -> Any:
+    """Calls a function of torch."""
+    import torch
+
+    return torch.relu(x)
+
+
+def made(function: Any) -> Any:
+    """Returns a function that builds a model with the result of `function`."""
+
+    def build() -> object:
+        with onnxsmith.build(verify=False) as g:
+            g.output("z", function(g, g.input("x", "float32", ["n", 4])))
+        return g.model
+
+    return build
+
+
+def linear(*args: Any, **options: Any) -> object:
+    """Exports a linear layer."""
+    import torch
+
+    return onnxsmith.export(torch.nn.Linear(4, 3), *args, verify=False, **options)
+
+
+def rand(*sizes: int) -> Any:
+    """Returns a tensor of torch."""
+    import torch
+
+    return torch.rand(*sizes)
+
+
+def samples(*values: float) -> dict[str, Any]:
+    """Returns a folder of data for WIDE: a file for each value."""
+    return {f"data/{index}.npz": {"x": np.full((1, 64), one, np.float32)} for index, one in enumerate(values)}
+
+
+def found(model: Any) -> object:
+    """Finds a pattern."""
+    return pattern_search.find(model, "Relu(x)")
 
 
 def edited(step: Any) -> object:
@@ -142,6 +203,114 @@ CASES = [
         lambda: edited(lambda m: m.insert("Concat", after="r", operands=["$", "r"], attributes={"axis": 0})),
         ["at Conv last, W has the shape [4, 4, 3, 3], not [M, 8, …]", "leave out the step that changed what this node"],
         name="channels",
+    ),
+    Call("build/operator", made(lambda g, x: g.Silu(x)), made(silu), ["write g.Mul(x, g.Sigmoid(x))"], name="SiLU"),
+    Call(
+        "build/symbolic",
+        made(assigned),
+        made(lambda g, x: g.ScatterND(x, [[0]], np.full((1, 4), 1.0, np.float32))),
+        ["write x = g.ScatterND(x, [[0]], np.full((1, 4), 1.0, np.float32))"],
+        name="an element",
+    ),
+    Call("build/symbolic", made(of_torch), made(lambda g, x: g.Relu(x)), ["write g.Relu(…)"], name="torch"),
+    Call(
+        "model/not-given",
+        lambda: found("m.onnx"),
+        lambda: found(from_text(MLP)),
+        ["write find(onnxsmith.load('m.onnx'), pattern)"],
+        name="a path",
+    ),
+    Call(
+        "export/no-inputs",
+        linear,
+        lambda: linear((rand(1, 4),)),
+        ["onnxsmith.export(module, (torch.rand("],
+        name="in Python",
+    ),
+    Call(
+        "export/arguments",
+        lambda: linear(inputs="input=float32[2,4]"),
+        lambda: linear(inputs=["input=float32[2,4]"]),
+        ['inputs=["input=float32[2,4]"]'],
+        name="one text",
+    ),
+    Case(
+        "build/operator",
+        "onnxsmith replace m.onnx 'Relu(x)' 'Silu(x)' --changes -o o.onnx",
+        {"m.onnx": MLP},
+        by_hand="onnxsmith replace m.onnx 'Relu(x)' 'Mul(x, Sigmoid(x))' --changes -o o.onnx",
+        says=["write Mul(x, Sigmoid(x))"],
+        name="a function of torch",
+    ),
+    Case(
+        "build/operator",
+        "onnxsmith replace m.onnx 'Relu(x)' 'Foo(x)' --changes -o o.onnx",
+        {"m.onnx": MLP},
+        by_hand="onnxsmith replace m.onnx 'Relu(x)' 'my.domain.Foo(x)' --no-verify -o o.onnx",
+        says=["my.domain.Foo", "--no-verify"],
+        name="no near name",
+    ),
+    Case(
+        "pattern/text",
+        "onnxsmith replace m.onnx 'y = Relu(x)' 'op.Max(x, x)' --changes -o o.onnx",
+        {"m.onnx": MLP},
+        by_hand="onnxsmith replace m.onnx 'y = Relu(x)' 'Max(x, x)' --changes -o o.onnx",
+        says=["write Max(x, x)"],
+        name="the words of Python",
+    ),
+    Case(
+        "merge/no-joint",
+        "onnxsmith merge a.onnx b.onnx -o o.onnx",
+        {"a.onnx": MLP.replace("(float[n,4] y)", "(float[n,4] y, float[n,4] b)"), "b.onnx": WIDER},
+        by_hand="onnxsmith merge a.onnx b.onnx --siblings -o o.onnx",
+        says=["none fits in dtype and shape", "--siblings"],
+        name="none fits",
+    ),
+    Case(
+        "edit/no-match",
+        "onnxsmith set-dim m.onnx batch=4 -o o.onnx",
+        {"m.onnx": CNN.replace("batch", "1")},
+        by_hand="onnxsmith set-dim m.onnx x:0=batch -o o.onnx",
+        says=['write "x:0=batch", which lets axis 0 have any size, 4 included'],
+        name="a fixed size",
+    ),
+    Case(
+        "quantize/metric",
+        "onnxsmith quantize m.onnx --to int8 --data data --no-time -o o.onnx",
+        {"m.onnx": WIDE, **samples(np.nan, 1, np.nan, 2, 3, 4)},
+        by_hand="onnxsmith quantize m.onnx --to int8 --data kept --no-time -o o.onnx",
+        changes={name.replace("data", "kept"): one for name, one in samples(1, 2, 3, 4).items()},
+        says=["leave them out of the data: 0.npz, 2.npz"],
+        name="NaN in the data",
+    ),
+    Case(
+        "quantize/no-data",
+        "onnxsmith quantize m.onnx --to int8 --data data --no-time -o o.onnx",
+        {"m.onnx": WIDE, **samples(1)},
+        changes=samples(1, 2),
+        says=["give two samples or more"],
+        name="one sample",
+    ),
+    Case(
+        "runtime/failed",
+        "onnxsmith run m.onnx --input ids.npz",
+        {
+            "m.onnx": f"{HEAD} g (int64[n] ids) => (float[n] y) <float[3] table = {{1, 2, 3}}> "
+            "{ [look] y = Gather(table, ids) }",
+            "ids.npz": {"ids": np.array([1, 5])},
+        },
+        changes={"ids.npz": {"ids": np.array([1, 2])}},
+        says=["give indices from 0 to 2", "node 'look'"],
+        name="an index outside",
+    ),
+    Case(
+        "runtime/unknown-operator",
+        "onnxsmith run m.onnx --random",
+        {"m.onnx": OWN},
+        fill={"OPERATOR": "Identity"},
+        nth=1,
+        goes_on=False,
+        name="replaced",
     ),
     Case("export/opset", "onnxsmith opset g.onnx 11 -o o.onnx", {"g.onnx": GRID}, goes_on=False, name="opset"),
     Case(

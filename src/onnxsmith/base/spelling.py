@@ -47,6 +47,11 @@ def typed() -> Iterator[None]:
         _IS_TYPED.reset(token)
 
 
+def is_typed() -> bool:
+    """Whether a command calls, so that its user types options."""
+    return _IS_TYPED.get()
+
+
 def in_python(function: Callable[P, R]) -> Callable[P, R]:
     """Decorates a function: unless a command calls it, its problems, raised or in the report of its result, name
     arguments instead of options."""

@@ -61,8 +61,25 @@ def _default_joints(
         "merge/no-joint",
         "which outputs of the first model does the second read?",
         why=f"the first gives {', '.join(outputs)}, the second reads {', '.join(inputs)}",
-        fix=f"say it: --wire {next(iter(outputs), 'y')}={next(iter(inputs), 'x')}, or --siblings if it reads none",
+        fix=_joint(outputs, inputs),
     )
+
+
+def _joint(outputs: Mapping[str, Port], inputs: Mapping[str, Port]) -> str:
+    """Says which output and input to join: the first pair whose dtypes and shapes fit."""
+    fitting = [(given, read) for given in outputs.values() for read in inputs.values() if _fits(given, read)]
+    if fitting:
+        given, read = fitting[0]
+        return f"say it: --wire {given.name}={read.name}, or --siblings if it reads none"
+    listed = f"{_typed(outputs)} are the outputs, {_typed(inputs)} the inputs"
+    return (
+        f"none fits in dtype and shape: {listed}. Set the models side by side with --siblings, or make an output fit "
+        "with `onnxsmith edit`"
+    )
+
+
+def _typed(ports: Mapping[str, Port]) -> str:
+    return ", ".join(f"{port.name} {port}" for port in ports.values()) or "none"
 
 
 def shared_inputs(a: ir.Model, b: ir.Model, wires: Mapping[str, str], prefixes: tuple[str, str]) -> dict[str, str]:

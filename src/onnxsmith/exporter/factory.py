@@ -60,7 +60,9 @@ def resolve(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -
         raise problem(
             "export/target-factory",
             f"{type(model).__module__}.{type(model).__qualname__} is not a torch module",
-            fix="pass a torch.nn.Module, or a target such as 'file.py:factory'",
+            fix="write onnxsmith.export(module, args), not a pair of the two"
+            if isinstance(model, tuple) and model and is_module(model[0])
+            else "pass a torch.nn.Module, or a target such as 'file.py:factory'",
         )
     if isinstance(args, str | Path):
         raise problem(

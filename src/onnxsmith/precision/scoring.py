@@ -88,7 +88,7 @@ class Scoring:
         return problem(
             "quantize/no-data",
             "there is no sample to test on",
-            why=f"the data has {several(spent, 'sample')}, and calibration takes the first of each four" if spent else "",
+            why=f"the data has {several(spent, 'sample')}; calibration takes the first of each four" if spent else "",
             fix="give two samples or more, better a hundred: --data DATA" if spent else "give some: --data DATA",
         )
 

@@ -46,7 +46,21 @@ def _unknown_operator(match: re.Match[str]) -> OnnxsmithError:
         "runtime/unknown-operator",
         f"onnxruntime does not know the operator {match[1]}",
         why="it belongs to a domain that needs a library of its own, or to a newer opset",
-        fix="export the operation in standard operators; or replace the node by them with `onnxsmith replace`",
+        fix="export the operation in standard operators; or put a standard operator, here OPERATOR, in its place, with "
+        f"an x for each input: `onnxsmith replace MODEL '{match[1].replace(':', '.')}(x)' 'OPERATOR(x)' "
+        "--changes -o replaced.onnx`",
+    )
+
+
+def _index_outside(match: re.Match[str]) -> OnnxsmithError:
+    node = re.search(r"Name:'([^']*)'", match.string)
+    reader = f"node {node[1]!r}" if node else "the node"
+    return problem(
+        "runtime/failed",
+        "onnxruntime refused or failed",
+        where=reader if node else "",
+        why=re.sub(r"\s+", " ", match.string).strip()[:600],
+        fix=f"give indices from 0 to {match[3]}, the size of the axis that {reader} reads: this run has {match[1]}",
     )
 
 
@@ -98,6 +112,7 @@ _MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], OnnxsmithError]], ...] = (
     (r"No Op registered for (\S+) with domain_version", _unknown_operator),
     (r"MLDataType for: tensor\((\w+)\) is not currently registered or supported", _no_such_dtype),
     (_LACKING, _not_implemented),
+    (r"idx=(-?\d+) must be within the inclusive range \[(-?\d+),(-?\d+)\]", _index_outside),
 )
 
 

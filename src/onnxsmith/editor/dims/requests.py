@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -92,9 +92,20 @@ def _of_symbol(model: ir.Model, text: str) -> list[Request]:
             "edit/no-match",
             f"no input has a symbolic dimension {name.strip()!r}",
             why=f"the symbolic dimensions are {', '.join(known) or 'none'}",
-            fix=f"write {near[0]!r}" if near else _FIX,
+            fix=f"write {near[0]!r}" if near else _symbolic_first(model, name.strip(), size.strip(), known),
         )
     return found
+
+
+def _symbolic_first(model: ir.Model, name: str, size: str, known: Collection[str]) -> str:
+    """Says how to set a dimension that no input has: under its own name, or, if all sizes are fixed, by making the
+    first axis symbolic."""
+    if known:
+        return "write " + " or ".join(f"{one}={size}" for one in known)
+    ranked = [value.name for value in model.graph.inputs if value.name and value.shape]
+    new = name if is_symbol(name) and names_something(name) else "n"
+    shown = " ".join(f'"{one}:0={new}"' for one in ranked)
+    return f"the sizes are fixed: write {shown}, which lets axis 0 have any size, {size} included" if ranked else _FIX
 
 
 def _new(text: str) -> int | str:

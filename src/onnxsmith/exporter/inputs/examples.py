@@ -24,6 +24,13 @@ def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
     Raises:
         OnnxsmithError: `input/…` if an input cannot be read; `export/unknown-input` if forward has no such argument.
     """
+    if isinstance(given, str):
+        raise problem(
+            "export/arguments",
+            "inputs are a list of texts, not one text",
+            where="inputs",
+            fix=f'write inputs=["{given}"]',
+        )
     if is_array(given) or not all(isinstance(text, str) for text in given):
         raise problem(
             "export/arguments",

@@ -16,6 +16,7 @@ import torch
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.torch import trees as pytree
+from onnxsmith.base.spelling import is_typed
 from onnxsmith.exporter.factory import TorchModel, user_line
 from onnxsmith.exporter.inputs import object_flattening, port_names, stateful
 from onnxsmith.exporter.inputs.forward_parameters import signature
@@ -250,7 +251,15 @@ def _examples(module: torch.nn.Module) -> str:
     """Returns how to give an example of each argument that forward needs."""
     needed = [one.name for one in signature(module.forward).parameters.values()
               if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]  # fmt: skip
-    given = " ".join(f"--input {name}=float32[SIZES]" for name in needed or ["x"])
+    names = needed or ["x"]
+    if not is_typed():
+        tensors = ", ".join("torch.rand(1, 3, 224, 224)" for _ in names)
+        texts = ", ".join(f'"{name}=float32[1,3,224,224]"' for name in names)
+        return (
+            f"give example tensors with the sizes that forward takes: onnxsmith.export(module, ({tensors},)); or "
+            f"inputs=[{texts}]"
+        )
+    given = " ".join(f"--input {name}=float32[SIZES]" for name in names)
     return (
         f"{given} with your sizes, such as 1,3,224,224, and dtypes; or let the factory return (module, args); or "
         "--input inputs.npz"

@@ -3,7 +3,8 @@ error."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -17,7 +18,7 @@ from onnxsmith.graph.operators.insertion_point import Place
 from onnxsmith.graph.operators.lists import joined
 from onnxsmith.graph.operators.naming import Naming
 from onnxsmith.graph.operators.operand_types import Typed, typed
-from onnxsmith.graph.operators.operands import Operand, assigned, is_tensor, nearest
+from onnxsmith.graph.operators.operands import Operand, assigned, is_tensor
 from onnxsmith.graph.operators.sizes.size_checks import check as check_sizes
 from onnxsmith.graph.operators.tensor import Tensor
 from onnxsmith.graph.operators.user_line import user_line
@@ -315,9 +316,20 @@ class Maker:
             older = f'build with imports={{"{domain}": {last}}}' if domain else self._other_opset.format(last)
             why, fix = f"{name} {last} was the last that had it", _REPLACED.get(op, older)
         else:
-            near = nearest(op, known)
+            near = _similar(op, known)
             why = f"{name} {version} has {len(known)} operators"
-            fix = f"write {near}" if near else 'for another domain, g.node("domain::Operator", …)'
+            in_build = self._other_opset.startswith("build ")
+            if op.lower() in _FORMULAS and not domain:
+                fix = f"write {_FORMULAS[op.lower()].replace('@', 'g.' if in_build else '')}"
+            elif near:
+                fix = f"write {near}"
+            elif in_build:
+                fix = f'write it with operators of {name} {version}; or, for another domain, g.node("domain::{op}", …)'
+            else:
+                fix = (
+                    f"write it with operators of {name} {version}; or, for an operator of your runtime, give its "
+                    f"domain, my.domain.{op}, and do not run the model: --no-verify, in Python verify=False"
+                )
         raise problem(
             "build/operator", f"there is no operator {shown} in {name} {version}", where=self.blame(), why=why, fix=fix
         )
@@ -328,3 +340,28 @@ _REPLACED = {
     "Scatter": "use g.ScatterElements",
 }
 """Maps deprecated operators to their replacements."""
+_FORMULAS = {
+    "silu": "@Mul(x, @Sigmoid(x))", "relu6": "@Clip(x, 0.0, 6.0)", "square": "@Mul(x, x)",
+    "rsqrt": "@Reciprocal(@Sqrt(x))", "logsigmoid": "@Neg(@Softplus(@Neg(x)))",
+}  # fmt: skip
+"""Maps functions of torch that are no operators, in small letters, to operators. `@` stands for the builder."""
+_ALIKE = 0.8
+"""The least likeness of a mistyped operator, by difflib. A choice: below it Foo is Floor, and Silu is Selu."""
+
+
+def _similar(op: str, known: Iterable[str]) -> str | None:
+    """Returns the operator that is meant: one of the same letters, one that the name begins or that begins the name, or
+    the most similar one; None if none is."""
+    wanted = op.lower().replace("_", "")
+    small = {one.lower(): one for one in known}
+    same = [one for one in small if sorted(one) == sorted(wanted)]
+    close = same or difflib.get_close_matches(wanted, small, 1, _ALIKE)
+    if not close and len(wanted) >= _LONG_ENOUGH:
+        longer = [one for one in small if one.startswith(wanted)]
+        shorter = [one for one in small if wanted.startswith(one) and len(one) >= _LONG_ENOUGH]
+        close = sorted(longer, key=len)[:1] or sorted(shorter, key=len)[-1:]
+    return small[close[0]] if close else None
+
+
+_LONG_ENOUGH = 4
+"""The fewest letters by which a name may begin another. A choice."""

@@ -3,6 +3,7 @@ operators."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import onnx_ir as ir
@@ -97,6 +98,36 @@ class Tensor:
         raise self._not_python("a Python number", 'g.Cast(x, to="float32")')
 
     __index__ = __int__
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, operands: Any = (), keywords: Any = None) -> NoReturn:
+        """Refuses functions of torch, which asks this method before it computes."""
+        from onnxsmith.graph.operators.operands import nearest
+
+        name = str(getattr(function, "__name__", function)).strip("_")
+        given = list(_flat((operands, keywords or {})))
+        first = next(one for one in given if isinstance(one, Tensor))
+        near = nearest(_METHODS.get(name, name), dir(first._home))
+        if any(type(one).__module__.startswith("torch") for one in given):
+            instead = "tensor.numpy() in place of torch's tensor: arrays become constants of the graph"
+        else:
+            instead = f"g.{near}(…)" if near else "an operator of the graph: g.Exp(x), not torch.exp(x)"
+        raise first._not_python(f"a tensor of torch for torch.{name}", instead)
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        row = (1, *(self.shape or ())[1:])
+        if isinstance(index, int) and isinstance(value, int | float) and all(isinstance(size, int) for size in row):
+            values = f"np.full({row}, {value}, np.{self.dtype or 'float32'})"
+            fix = f"write {self.name} = g.ScatterND({self.name}, [[{index}]], {values})"
+        else:
+            fix = f"write {self.name} = g.Where(mask, values, {self.name}), where mask is True at these elements"
+        raise problem(
+            "build/symbolic",
+            f"{self.name} is a tensor of the graph, whose elements cannot be assigned",
+            where=self._home.blame(),
+            why="each operator makes a new tensor",
+            fix=fix,
+        )
 
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **_: Any) -> Any:
         """Makes a node for `array + x` and the like; refuses other functions of numpy."""
@@ -222,3 +253,12 @@ class Tensor:
 
     def __invert__(self) -> Any:
         return self._home.Not(self) if self.value.dtype == ir.DataType.BOOL else self._home.BitwiseNot(self)
+
+
+def _flat(given: Any) -> Iterator[Any]:
+    """Yields the arguments of a call, with those in lists and mappings."""
+    if isinstance(given, list | tuple | dict):
+        for one in given.values() if isinstance(given, dict) else given:
+            yield from _flat(one)
+    else:
+        yield given

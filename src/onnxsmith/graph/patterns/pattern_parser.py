@@ -33,7 +33,10 @@ from onnxsmith.graph.patterns.pattern import (
 from onnxsmith.graph.patterns.pattern_tracing import as_dtype, constant_node, exact, variable
 from onnxsmith.graph.patterns.pattern_validation import checked, choices
 from onnxsmith.graph.patterns.tokens import Tokens
+from onnxsmith.graph.structure import schema as schemas
 
+_PYTHON = ("op", "g")
+"""Lists the names that stand in front of operators in Python: of a pattern's function, and of `build`."""
 _KINDS = {"const": Kind.CONSTANT, "scalar": Kind.SCALAR}
 
 
@@ -156,6 +159,8 @@ class _Reader:
             return Either(tuple(inputs))
         domain, _, op_type = op.rpartition("::" if "::" in op else ".")
         domain = "" if domain == "ai.onnx" else domain
+        if op == f"{domain}.{op_type}" and domain in _PYTHON and schemas.versions(op_type, ""):
+            raise tokens.prefixed(domain)
         if (domain, op_type) == ("", "any"):
             op_type = ""
         literal = constant_node(op_type, domain, attributes) if not inputs else None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base.problem import problem
 from onnxsmith.graph.patterns.match import Match
 from onnxsmith.graph.patterns.match_search import Search, Way
 from onnxsmith.graph.patterns.pattern import Pattern
@@ -32,8 +34,16 @@ def find(
     `looks_at`.
 
     Raises:
-        OnnxsmithError: a `pattern/…` problem.
+        OnnxsmithError: a `pattern/…` problem; `model/not-given` for a path or another object that is no model.
     """
+    if not isinstance(model, ir.Model):
+        given = repr(model) if isinstance(model, str) else f'"{model}"' if isinstance(model, Path) else "model"
+        raise problem(
+            "model/not-given",
+            f"{type(model).__module__}.{type(model).__qualname__} is no loaded model",
+            why="the matches hold nodes of the model that was given",
+            fix=f"write find(onnxsmith.load({given}), pattern)",
+        )
     plan = Plan(pattern_of(pattern), looks_at)
     found: list[Match] = []
     for graph, imports in scopes(model):

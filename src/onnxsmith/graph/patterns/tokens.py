@@ -73,7 +73,12 @@ class Tokens:
             end = self._at
         return self._text[self._found[begin][1] : self._found[end - 1][2]] if end > begin else ""
 
-    def wrong(self, what: str, offset: int | None = None) -> OnnxsmithError:
+    def prefixed(self, prefix: str) -> OnnxsmithError:
+        """Makes the error for a text with a prefix of Python in front of its operators: `op.Relu(x)`."""
+        without = re.sub(rf"\b{re.escape(prefix)}\.(?=[A-Z])", "", " ".join(self._text.split()))
+        return self.wrong(f"in a text operators are written without {prefix}.", fix=f"write {without}")
+
+    def wrong(self, what: str, offset: int | None = None, *, fix: str = "") -> OnnxsmithError:
         """Makes the error for the text at the position."""
         if offset is None:
             offset = self._found[self._at][1] if self._at < len(self._found) else len(self._text)
@@ -83,7 +88,7 @@ class Tokens:
             "pattern/text",
             f"the text of the pattern cannot be read: {what}",
             where=f"{self._where}, line {line}, column {column}",
-            fix=self._closed() or "write { a = Relu(x)  y = Mul(a, 0.5) }; docs/patterns.md has the notation",
+            fix=fix or self._closed() or "write { a = Relu(x)  y = Mul(a, 0.5) }; docs/patterns.md has the notation",
         )
 
     def _closed(self) -> str:
