@@ -163,8 +163,9 @@ def _run(written: Path | ir.Model, original: Path | ir.Model, settings: Verify) 
         where=found.problem.where or "the edited model",
         why=_reason(found),
         fix=corrected(
-            load(written), "correct the step that made this node, or its operands, what the reason names; nothing was "
-            "written; `onnxsmith inspect MODEL --nodes` lists the operands of the original"
+            load(written),
+            "correct the step that made this node, or its operands, what the reason names; nothing was "
+            "written; `onnxsmith inspect MODEL --nodes` lists the operands of the original",
         ),
     ) from found
 

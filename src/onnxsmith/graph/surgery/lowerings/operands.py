@@ -60,14 +60,6 @@ class AttributesForOperands(Lowering):
                 found[name] = elements[0]
         if "axes" in _ATTRIBUTES[node.op_type] and not found.get("axes"):
             if node.attributes.get_int("noop_with_empty_axes", 0):
-                data = operand(node, 0)
-                if (
-                    node.op_type == "ReduceLogSum"
-                    and data is not None
-                    and data.dtype is not None
-                    and data.dtype.is_integer()
-                ):
-                    return "over no axes it is the logarithm of integers, and Log takes floats"
                 _without_reduction(node, write)
                 return ""
             if node.op_type.startswith("Reduce"):
