@@ -99,7 +99,8 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
     if request.metric is None:  # labels belong to a metric, and the cosine compares with the given model's outputs
         notes += unused_labels(test, session)
         test = _unlabelled(test)
-    spent = calibration if request.data is not None and request.calibration is None else ()
+    is_shared = request.data is not None and request.calibration is None
+    spent = calibration if is_shared else Samples(lambda: iter(()), "no data")
     scoring = Scoring(test, score, _function(request.decode), request.samples, spent=spent)
     is_real = request.data is not None
     return Given(calibration, scoring, budget, is_real, is_real and request.metric is not None, notes)
