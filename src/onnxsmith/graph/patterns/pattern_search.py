@@ -36,11 +36,12 @@ def find(
     Raises:
         OnnxsmithError: a `pattern/…` problem; `model/not-given` for a path or another object that is no model.
     """
-    if not isinstance(model, ir.Model):
-        given = repr(model) if isinstance(model, str) else f'"{model}"' if isinstance(model, Path) else "model"
+    other: object = model
+    if not isinstance(other, ir.Model):
+        given = repr(other) if isinstance(other, str) else f'"{other}"' if isinstance(other, Path) else "model"
         raise problem(
             "model/not-given",
-            f"{type(model).__module__}.{type(model).__qualname__} is no loaded model",
+            f"{type(other).__module__}.{type(other).__qualname__} is no loaded model",
             why="the matches hold nodes of the model that was given",
             fix=f"write find(onnxsmith.load({given}), pattern)",
         )
