@@ -327,7 +327,7 @@ def to_tensor(value: Value) -> torch.Tensor:
     array = np.array(value, order="C")
     raw = _RAW.get(array.dtype.name)
     if raw is None:
-        return torch.from_numpy(array)
+        return torch.from_numpy(array.view(array.dtype.str))  # numpy has two dtypes of unsigned 64 bits
     # from_numpy refuses the dtypes of ml_dtypes: hand over the bits, and view them as the dtype of torch.
     return (
         torch.from_numpy(array.reshape(-1).view(raw))
