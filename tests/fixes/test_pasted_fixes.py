@@ -571,7 +571,7 @@ def test_an_operand_that_a_step_made_unfit_is_to_be_changed(tmp_path: Path) -> N
     [path] = written(tmp_path, a=text.replace("> {\n  [first]", more))
     with pytest.raises(OnnxsmithError) as raised, onnxsmith.edit(path, tmp_path / "o.onnx") as model:
         model.remove(node="middle")
-    assert "with the step wire" in raised.value.problem.fix
+    assert "leave out the step" in raised.value.problem.fix
 
 
 def test_an_output_without_a_shape_is_named(tmp_path: Path) -> None:

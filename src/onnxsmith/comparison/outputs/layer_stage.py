@@ -99,7 +99,7 @@ def _fix(cause: Cause | None, candidate: str) -> str:
         return f"undo at {cause.op} {cause.node}: {'; '.join(cause.changes)}"
     lines = " ".join(shlex.quote(line) for line in cause.patch.splitlines())
     command = ["onnxsmith", "edit", candidate, "fix.toml", "-o", f"{Path(candidate).stem}_fixed.onnx"]
-    return f"printf '%s\\n' {lines} > fix.toml; {shlex.join(command)}"
+    return f"`printf '%s\\n' {lines} > fix.toml; {shlex.join(command)}`"
 
 
 _MOST = 16
