@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from onnxsmith.base import rooms
 from onnxsmith.base.options import argument, flag, option
 from onnxsmith.base.problem import Problem, problem
+from onnxsmith.base.remedies import Remedy
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.cli import fix_trial
+from onnxsmith.cli import application, fix_trial
 from onnxsmith.cli.application import _given
 from onnxsmith.cli.commands.base import Command
 from onnxsmith.cli.commands.simplify import Simplify
@@ -62,6 +65,31 @@ def test_a_fix_that_ends_in_the_same_problem_is_not_offered(tmp_path: Path) -> N
 def test_nothing_is_written_by_a_trial(tmp_path: Path) -> None:
     outcome("add --force", tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_what_every_command_writes_goes_elsewhere(tmp_path: Path) -> None:
+    """No option `-o` of a command keeps its path in a trial, whether or not it is marked as written."""
+    for name, command in rooms.classes("onnxsmith.cli.commands", Command).items():  # type: ignore[type-abstract]
+        outputs = [one.name for one in dataclasses.fields(command) if one.metadata.get("short") == "-o"]
+        needed = {one.name: "x" for one in dataclasses.fields(command) if one.default is dataclasses.MISSING}
+        needed = {key: value for key, value in needed.items() if key not in ("verify", "save", "score", "rest")}
+        for output in outputs:
+            made = fix_trial._elsewhere(command(**{**needed, output: "mine/out"}), tmp_path)
+            assert getattr(made, output) == str(tmp_path / "out"), name
+
+
+@pytest.mark.parametrize("option", ["--no-verify", "--write-unsure"])
+def test_an_option_that_switches_a_check_off_is_not_tried(option: str) -> None:
+    assert not fix_trial._is_complete(Remedy("option", option, option))
+
+
+def test_an_interrupt_of_a_trial_leaves_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> Problem:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fix_trial, "tried", interrupted)
+    found = Problem("fragile/refused", "refused", fix="add --force")
+    assert application._tried(found, Fragile("m.onnx"), 9.0) == found
 
 
 def test_a_trial_does_not_outlast_the_failed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

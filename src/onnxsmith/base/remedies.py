@@ -27,52 +27,12 @@ class Remedy:
     tried: bool = False
 
 
-_SENTENCE = [
-    "if",
-    "or",
-    "and",
-    "for",
-    "to",
-    "too",
-    "alone",
-    "then",
-    "without",
-    "with",
-    "is",
-    "as",
-    "in",
-    "on",
-    "so",
-    "which",
-    "that",
-    "first",
-    "instead",
-    "says",
-    "takes",
-    "again",
-    "gives",
-    "keeps",
-    "writes",
-    "where",
-    "when",
-    "of",
-    "by",
-    "from",
-    "out",
-    "allows",
-    "has",
-    "does",
-    "names",
-    "a",
-    "the",
-    "it",
-    "not",
-    "once",
-    "may",
-    "can",
-    "needs",
+_SENTENCE = (
+    "if", "or", "and", "for", "to", "too", "alone", "then", "without", "with", "is", "as", "in", "on", "so", "which",
+    "that", "first", "instead", "says", "takes", "again", "gives", "keeps", "writes", "where", "when", "of", "by",
+    "from", "out", "allows", "has", "does", "names", "a", "the", "it", "not", "once", "may", "can", "needs",
     "brings",
-]
+)  # fmt: skip
 """Words that go on with the sentence behind an option. They are not its value."""
 _DIVIDERS = re.compile(r"; or |, or |; ")
 _QUOTED = re.compile(r"`[^`]*`")

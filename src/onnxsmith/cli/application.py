@@ -215,8 +215,11 @@ def _tried(found: Problem, command: Command, seconds: float) -> Problem:
         return found
     from onnxsmith.cli import fix_trial
 
-    with contextlib.redirect_stdout(sys.stderr), typed():
-        return fix_trial.tried(found, command, seconds, _given)
+    try:
+        with contextlib.redirect_stdout(sys.stderr), typed():
+            return fix_trial.tried(found, command, seconds, _given)
+    except KeyboardInterrupt:  # the user does not want to wait for the trial; the error stands
+        return found
 
 
 def _given(command: type[Command], words: list[str]) -> dict[str, Any]:

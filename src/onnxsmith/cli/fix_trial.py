@@ -29,6 +29,8 @@ _LEAST_SECONDS = 1.0
 """Limits trials to commands that took longer. A choice: below it, reading the message takes longer than another try."""
 _MOST_TRIALS = 2
 """Limits the trials for one failure. Each may take as long as the failed command."""
+_UNCHECKED = re.compile(r"--(?:no-verify|write-unsure|as-traced|allow-slower)\b")
+"""Matches options that switch a check off. A trial of them would show nothing."""
 _BLANK = re.compile(r"[A-Z]{3,}|…|\{")
 """Marks words that stand for something that the user has to fill in: `DATA`, `FILE`."""
 
@@ -61,7 +63,7 @@ def tried(found: Problem, command: Command, seconds: float, parse: Parse) -> Pro
 
 
 def _is_complete(one: Remedy) -> bool:
-    return one.kind in ("option", "command") and not _BLANK.search(one.text)
+    return one.kind in ("option", "command") and not _BLANK.search(one.text) and not _UNCHECKED.search(one.text)
 
 
 def changed(command: Command, one: Remedy, parse: Parse) -> Command | None:
@@ -110,7 +112,7 @@ def _elsewhere(command: Command, folder: Path) -> Command:
     written = {
         called(field): str(folder / Path(getattr(command, field.name)).name)
         for field in fields_of(type(command))
-        if field.metadata.get("writes")
+        if (field.metadata.get("writes") or field.metadata.get("short") == "-o")
         and isinstance(getattr(command, field.name, None), str)
         and getattr(command, field.name)
     }
