@@ -587,7 +587,7 @@ def test_an_edit_of_a_model_with_repeated_names_says_how_to_mend_it(tmp_path: Pa
         m.insert("Tanh", after="y")
     assert m.result is not None
     assert [one.id for one in m.result.report.problems] == ["model/repeated-node-names"]
-    words = shlex.split(m.result.report.problems[0].fix)
+    words = shlex.split(m.result.report.problems[0].fix.split("`")[1])
     assert words[0] == "onnxsmith"
     assert run_command(words[1:]) == 0
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import onnxsmith
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.graph.files.text import from_text
+from onnxsmith.verification.branch_coverage import _changed
+from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.sessions import verify_models
 from onnxsmith.verification.verification_verdict import ending
 
@@ -83,3 +86,11 @@ def test_an_input_is_found_where_one_combination_of_three_bools_runs() -> None:
     found = verify_models(from_text(text), from_text(text))
     assert found.equal
     assert any("its condition is false" in clause for clause in found.untried)
+
+
+@pytest.mark.filterwarnings("error")
+def test_other_values_of_an_infinite_input_are_numbers() -> None:
+    feed = Feed("given", {}, {"x": np.array([np.inf, 6e4], np.float16)})
+    none, larger = (_changed(feed, "", factor, 0.0).values["x"] for factor in (0.0, 100.0))
+    assert none.tolist() == [0, 0]
+    assert larger.tolist() == [np.inf, np.inf]

@@ -163,9 +163,12 @@ def _decisions(model: ir.Model, graph: ir.Graph, within: tuple[Condition, ...]) 
 def _changed(feed: Feed, how: str, factor: float, shift: float) -> Feed:
     kinds = "fi" if factor <= 0 else "f"  # an integer of another size may be a count of turns, which overflows
     values: dict[str, Any] = {
-        name: np.asarray(value * factor + shift).astype(value.dtype)
-        if isinstance(value, np.ndarray) and value.dtype.kind in kinds
-        else value
+        name: _scaled(value, factor, shift) if isinstance(value, np.ndarray) and value.dtype.kind in kinds else value
         for name, value in feed.values.items()
     }
     return replace(feed, label=f"{feed.label}, {how}", values=values)
+
+
+def _scaled(value: np.ndarray, factor: float, shift: float) -> np.ndarray:
+    with np.errstate(over="ignore"):  # large values of a narrow float become infinite, which decides a branch, too
+        return np.asarray(value * factor + shift if factor else np.full_like(value, shift)).astype(value.dtype)

@@ -164,12 +164,12 @@ def _weigh(trial: Trial, found: Found) -> Effects:
             effect = effect_of(trial, look, {one.pair.candidate for one in found.otherwise})
             effects[look.pair.candidate] = effect or Effect()
         # Quantisation errors reach the outputs too: `_follow` tests whether there is more than that.
+        harms = effect is not None and ((effect.harms and not look.rounding.noise) or _is_hidden(trial, look, effect))
         seen = look.pair.candidate in apart and _reaches_output(trial, look.pair.candidate, apart)
-        harms = seen and effect is not None and effect.harms and not look.rounding.noise
-        is_hidden = not harms and effect is not None and _is_hidden(trial, look, effect)
-        if harms or (is_hidden and (seen or not _holds_another(trial, look))):
+        is_wrong_pair = harms and not seen and _holds_another(trial, look, found)
+        if harms and not is_wrong_pair:
             _decide(trial, look, found)
-        elif (effect is not None and effect.helps) or (not seen and _is_strong(trial, look)):
+        elif is_wrong_pair or (effect is not None and effect.helps):
             look.verdict = "computed otherwise"
             found.otherwise.append(look)
             _measure_again(trial, look, found)
@@ -193,10 +193,16 @@ def _is_hidden(trial: Trial, look: Look, effect: Effect) -> bool:
     return look.severity >= _HUGE and not effect.helps and trial.is_same_operation(look.pair)
 
 
-def _holds_another(trial: Trial, look: Look) -> bool:
+def _holds_another(trial: Trial, look: Look, found: Found) -> bool:
     """Whether the tensor of one side holds what another tensor of the other side holds: the pair is wrong. A tool may
-    exchange names, or give the name of a Conv to the Conv that absorbed the Add behind it."""
+    exchange names, or give the name of a Conv to the Conv that absorbed the Add behind it. Tensors that agree with
+    a third one are left out: a Min whose bound is never reached holds what its input holds."""
     names = look.pair.reference, look.pair.candidate
+    agreed = [one.pair for one in found.looks if not _is_apart(one)]
+    elsewhere = (
+        {pair.reference for pair in agreed if pair.candidate != look.pair.candidate},
+        {pair.candidate for pair in agreed if pair.reference != look.pair.reference},
+    )
     values = trial.reference([names[1]])[names[1]], trial.candidate({}, [names[1]])[names[1]]
     for place, side in enumerate(trial.sides):
         known = side.outline.types.get(names[place])
@@ -205,13 +211,14 @@ def _holds_another(trial: Trial, look: Look) -> bool:
         alike = [
             name
             for name in side.outline.tensors()
-            if name != names[place] and name in side.outline.types and side.outline.types[name].agrees(known)
+            if name != names[place] and name not in elsewhere[place]
+            if name in side.outline.types and side.outline.types[name].agrees(known)
         ]
         nearest = sorted(alike, key=lambda name: _distance(side.outline, name, names[place]))[:_MOST_ALIKE]
-        found = side.values(trial.feeds[place], nearest) if nearest else {}
+        theirs = side.values(trial.feeds[place], nearest) if nearest else {}
         trial.runs += bool(nearest)
         held = values[1 - place]
-        if any(not value_difference(held, value, look.rounding).reason for value in found.values()):
+        if any(not value_difference(held, value, look.rounding).reason for value in theirs.values()):
             return True
     return False
 
