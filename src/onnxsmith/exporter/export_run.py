@@ -87,7 +87,8 @@ class Job:
         part = self._captured(made, built, failures)
         state = self._state(made)
         parts = (part, state, made.simplification, made.verification, made.written, Timing(clock.passed()))
-        return self._result(tuple(p for p in parts if p is not None), made)
+        turns = _unrolled_loop(made, built) if made.verification.differs and made.other_path is None else None
+        return self._result(tuple(p for p in parts if p is not None), made, turns)
 
     def _built(self, axes: programs.Axes, limits: programs.Limits | None = None) -> programs.Built:
         names = {"input_names": self.settings.input_names, "output_names": self.settings.output_names}
@@ -192,7 +193,8 @@ class Job:
             tried=failures,
         )
 
-    def _result(self, parts: tuple[Part, ...], made: Made) -> Result:
+    def _result(self, parts: tuple[Part, ...], made: Made, turns: Problem | None) -> Result:
+        """Returns the result of the export. `turns` is the problem of a loop that may be the cause of a difference."""
         verification, written = made.verification, made.written
         differs = [
             opset_conversion.with_rewritten(one, made.graph.rewritten)
@@ -205,12 +207,22 @@ class Job:
             verdict=verdict(verification, asked=self.settings.verify is not None),
             headline=f"{self.target} → {next(iter(written.files), 'nothing written')}: {said}",
             parts=parts,
-            problems=(*filter(None, [made.other_path]), *made.lost, *differs) if differs else (),
+            problems=(*filter(None, [made.other_path, turns]), *made.lost, *differs) if differs else (),
             notes=() if differs else tuple(one.what for one in made.lost),
         )
         path = Path(next(iter(written.files))) if written.files else None
         model = custom_operators.bare(made.model)
         return Result(report, model if report.verdict is Verdict.DONE or path is not None else None, path)
+
+
+def _unrolled_loop(made: Made, built: programs.Built) -> Problem | None:
+    """Returns the problem of a Python loop that takes another number of turns at another size than in the graph. None
+    for a graph with loops of its own: they may follow the size."""
+    if not built.axes or any(node.op_type in ("Loop", "Scan") for node in made.model.graph):
+        return None
+    from onnxsmith.exporter.tracing.frozen_code import of_turns  # only a failure needs it
+
+    return of_turns(built)
 
 
 def _left_fixed(probed: Probed, left: Probed, found: Problem) -> str:

@@ -128,7 +128,7 @@ class LoopOverAxis(Check):
 
     def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
         assert isinstance(node, ast.For | ast.comprehension)
-        if code.flow.kind(node.iter) not in (Kind.TENSOR, Kind.SIZE):
+        if code.flow.kind(node.iter) not in (Kind.TENSOR, Kind.SIZE) or _goes_by_blocks(node.iter):
             return
         swaps = None
         if isinstance(node, ast.For) and code.torch:
@@ -151,6 +151,14 @@ class LoopOverAxis(Check):
         )
 
 
+def _goes_by_blocks(iterated: ast.expr) -> bool:
+    """Whether a loop goes over a range with a step: a turn is no row of a tensor."""
+    match iterated:
+        case ast.Call(func=ast.Name(id="range"), args=[_, _, step]):
+            return ast.unparse(step) not in ("1", "-1")
+    return False
+
+
 class LoopOverBlocks(Check):
     """Finds a loop whose number of turns depends on a size: `for i in range(0, n, step)`, `for c in x.split(8, 1)`.
 
@@ -165,7 +173,9 @@ class LoopOverBlocks(Check):
             case ast.For():
                 at, swaps = node.iter, _block_patch.of_for(node, code)
                 if not swaps and code.flow.kind(node.iter) in (Kind.TENSOR, Kind.SIZE):
-                    return  # forward/loop-over-axis reports it
+                    if not _goes_by_blocks(node.iter):
+                        return  # forward/loop-over-axis reports it
+                    swaps = {}
             case ast.While():
                 at, swaps = node.test, _block_patch.of_while(node, code)
             case ast.ListComp():

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.seams.base import alone
+from onnxsmith.base.words import first_few
 from onnxsmith.exporter.causes._message_text import sentence
 from onnxsmith.exporter.causes.base import recognise
 from onnxsmith.exporter.factory import TorchModel, place
@@ -34,6 +35,7 @@ from onnxsmith.exporter.module.source_linting import Suspicion
 from onnxsmith.exporter.tracing import trace_diagnosis
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.tracing.trace_patches import compiled
+from onnxsmith.exporter.tracing.unrolled_loops import Lines, unrolled
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 
 
@@ -85,7 +87,7 @@ def located(error: FrozenAxisError, model: TorchModel, built: Built, spent: floa
         return error
     here = [one for one in found if at_line(one, error.lines)] or [one for one in found if one.anywhere]
     if not here:
-        return error
+        return _with_turns(error, built)
     first = here[0].finding
     trial = _trial(here[0], found, built, spent)
     axes = ", ".join(f"{name}:{axis}" for name, axis in dict.fromkeys(error.axes))
@@ -100,6 +102,41 @@ def located(error: FrozenAxisError, model: TorchModel, built: Built, spent: floa
         tried=(code,) if trial is not None and trial.helped else (),
     )
     return FrozenAxisError(said, error.axes, error.lines)
+
+
+_MOST_LOOPS = 3
+"""Limits the loops that a message names. A choice."""
+
+
+def of_turns(built: Built) -> Problem | None:
+    """Returns the problem of the first loop whose number of turns follows from the sizes of the dynamic axes; None if
+    there is no such loop, or if the module runs at no other size."""
+    example = Lines.of(partial(_results, built.program, built.example))
+    tries = (Lines.of(partial(_results, built.program, _larger(built, twice=twice))) for twice in (True, False))
+    larger = next(filter(None, tries), None)
+    loops = unrolled(example, larger) if example is not None and larger is not None else []
+    if not loops:
+        return None
+    first = loops[0]
+    others = first_few([str(place(loop.where)[1]) for loop in loops[1:]], _MOST_LOOPS)
+    return Problem(
+        "forward/loop-over-blocks",
+        "the number of turns of a Python loop follows from a size",
+        where=first.where,
+        why=f"{first.source} takes {first.turns[0]} turns with the example, and {first.turns[1]} with a larger one"
+        f"{f'; so do the loops at {others}' if others else ''}; torch unrolls a loop with the example's turns",
+        fix="compute all turns at once: a reshape or x.unfold(dim, size, step) gives the blocks as an axis",
+    )
+
+
+def _with_turns(error: FrozenAxisError, built: Built) -> FrozenAxisError:
+    found = of_turns(built)
+    if found is None:
+        return error
+    axes = ", ".join(f"{name}:{axis}" for name, axis in dict.fromkeys(error.axes))
+    fix = f"{found.fix}; or leave {axes} out of --dynamic"
+    said = replace(error.problem, where=found.where, why=f"{found.what}: {found.why}", fix=fix)
+    return FrozenAxisError(said, error.axes, (*error.lines, found.where))
 
 
 @dataclass(frozen=True)
@@ -242,14 +279,15 @@ def _applied(group: Sequence[Suspicion]) -> Iterator[bool]:
         yield True
 
 
-def _larger(built: Built) -> dict[str, Any]:
-    """Returns the example with each dynamic axis longer by 1."""
+def _larger(built: Built, *, twice: bool = False) -> dict[str, Any]:
+    """Returns the example with each dynamic axis longer by 1, or `twice` as long."""
     found = dict(built.example)
     for port in built.program.signature.inputs:
         for axis, dim in enumerate(port.shape or ()):
             if isinstance(dim, str):
                 value = np.asarray(found[port.name])
-                found[port.name] = np.concatenate([value, value.take([0], axis)], axis)
+                more = value if twice else value.take([0], axis)
+                found[port.name] = np.concatenate([value, more], axis)
     return found
 
 
