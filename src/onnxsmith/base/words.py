@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 
 def several(count: int, noun: str, plural: str = "") -> str:
@@ -68,8 +68,14 @@ def shortened(text: str, longest: int) -> str:
 
 def in_place_of(wrong: str, known: Collection[str]) -> str:
     """Tells which of the known names to write in place of a wrong one: the nearest, if one is near, and all of them."""
-    import difflib
+    meant, listed = nearest(wrong, known), ", ".join(known)
+    return f"write {meant} in place of {wrong} (there are: {listed})" if meant else f"one of: {listed}"
 
-    nearest = difflib.get_close_matches(wrong, known, 1)
-    listed = ", ".join(known)
-    return f"write {nearest[0]} in place of {wrong} (there are: {listed})" if nearest else f"one of: {listed}"
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Returns the name that is most similar to a mistyped name; None if none is similar."""
+    import difflib  # only an error needs it
+
+    by_small = {one.lower(): one for one in names}
+    found = difflib.get_close_matches(name.lower(), by_small, 1, 0.5)
+    return by_small[found[0]] if found else None

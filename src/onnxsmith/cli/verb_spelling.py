@@ -40,8 +40,8 @@ def typed_for(found: Problem, command: Command) -> Problem:
 
 
 def _with_files(part: str, command: Command) -> str:
-    """Fills the command's model files into a command of onnxsmith."""
-    if not part.startswith("`onnxsmith "):
+    """Fills the command's model files into a command of onnxsmith or of Python."""
+    if not part.startswith(("`onnxsmith ", "`python -c ")):
         return part
     for field in dataclasses.fields(command):  # type: ignore[arg-type]
         name, value = field.metadata.get("metavar"), getattr(command, field.name)

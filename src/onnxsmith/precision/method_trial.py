@@ -180,7 +180,7 @@ class Trying:
             self._shown(layers, kept, self._why), tuple(self.seen.curve), len(self.seen.curve),
             (*work.notes, *method.said(work)),
             kept if kept is not None else frozenset(names), stored_bytes(work.model), method.left(work),
-            work.ranges.samples if work.ranges is not None else 0, work.scheme, tuple(settings),
+            work.ranges.samples if work.ranges is not None else 0, work.scheme, settings=tuple(settings),
         )  # fmt: skip
 
     def _shown(self, layers: Sequence[Layer], kept: Keep | None, why: Mapping[str, str]) -> tuple[LayerDamage, ...]:

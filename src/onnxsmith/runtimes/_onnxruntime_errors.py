@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import nearest
 
 _ASKED = 200
 """Limits the length of a message in the suggested command that explains the message. A choice: causes are recognised by
@@ -67,9 +68,17 @@ def _index_outside(match: re.Match[str]) -> OnnxsmithError:
 def _operator_of_no_opset(match: re.Match[str]) -> OnnxsmithError:
     """Tells an operator that ONNX got in a later opset than the model's from one that onnxruntime does not know."""
     from onnxsmith.graph.structure import schema
+    from onnxsmith.graph.structure.file_change import renamed_operator
 
     op, opset = match[1], int(match[2])
     since = min(schema.versions(op, ""), default=0)
+    if not since and (meant := nearest(op, schema.operators("", opset))):
+        return problem(
+            "runtime/unknown-operator",
+            f"onnxruntime does not know the operator {op}",
+            why=f"ONNX has no operator of this name; the nearest name is {meant}",
+            fix=f"if {meant} is meant, write it in the file: {renamed_operator('MODEL', op, meant)}",
+        )
     if since <= opset:
         return _unknown_operator(match)
     return problem(

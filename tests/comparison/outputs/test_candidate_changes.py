@@ -120,7 +120,7 @@ def test_a_weight_in_another_order_has_a_fix_that_works_when_pasted(turned: str,
     cause = result.report.part(Layers).cause
     assert cause is not None
     assert (cause.node, cause.agrees) == ("MatMul_m", True)
-    program = f'onnxsmith() {{ "{sys.executable}" -m onnxsmith "$@"; }}\n{result.report.problems[-1].fix}'
+    program = f'onnxsmith() {{ "{sys.executable}" -m onnxsmith "$@"; }}\n{result.report.problems[-1].fix.strip("`")}'
     subprocess.run(["bash", "-euc", program], cwd=tmp_path, check=True, capture_output=True)
     assert onnxsmith.compare(tmp_path / "right.onnx", tmp_path / "wrong_fixed.onnx").ok
 

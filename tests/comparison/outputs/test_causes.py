@@ -172,7 +172,7 @@ def test_the_fix_works_when_pasted(tmp_path: Path) -> None:
     onnx.save(model(), tmp_path / "right.onnx")
     onnx.save(model(ALPHA), tmp_path / "wrong.onnx")
     result = onnxsmith.compare(tmp_path / "right.onnx", tmp_path / "wrong.onnx", per_layer=True)
-    fix = result.report.problems[-1].fix
+    fix = result.report.problems[-1].fix.strip("`")
     program = f'onnxsmith() {{ "{sys.executable}" -m onnxsmith "$@"; }}\n{fix}'
     subprocess.run(["bash", "-euc", program], cwd=tmp_path, check=True, capture_output=True)
     assert onnxsmith.compare(tmp_path / "right.onnx", tmp_path / "wrong_fixed.onnx").ok

@@ -77,7 +77,7 @@ def _of_file(file: str, before: Counter[Line], after: Counter[Line]) -> Iterator
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef):
             continue
-        start = min(one.lineno for one in (function, *function.decorator_list))
+        start = min([function.lineno, *(one.lineno for one in function.decorator_list)])
         for loop in _loops(function):
             header, body = (file, start, loop.lineno), (file, start, loop.body[0].lineno)
             if header == body:

@@ -280,8 +280,7 @@ def _arguments(parameters: Sequence[inspect.Parameter]) -> str:
 
 def _near(name: str) -> str:
     """Returns the advice to write the name of an operator that PyTorch has; nothing if none is similar."""
-    known = {one.partition(".")[0] for one in torch._C._dispatch_get_all_op_names()}
-    found = difflib.get_close_matches(name, sorted(known), 3)
+    found = difflib.get_close_matches(name, operators.names(), 3)
     if not found:
         return ""
     return f"write {' or '.join(map(repr, found))}; or import the package that defines {name!r} first"

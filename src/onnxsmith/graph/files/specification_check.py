@@ -13,12 +13,12 @@ import onnx_ir as ir
 from onnx_ir.passes.common import CheckerPass
 
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.base.words import first_few
+from onnxsmith.base.words import first_few, nearest
 from onnxsmith.graph.files import operand_clashes
 from onnxsmith.graph.files.external import in_memory
 from onnxsmith.graph.structure import body_names, carried_fields, schema, walk
 from onnxsmith.graph.structure.attribute_keys import exact
-from onnxsmith.graph.structure.file_change import message_change
+from onnxsmith.graph.structure.file_change import message_change, renamed_operator
 from onnxsmith.graph.structure.file_paths import is_text
 from onnxsmith.graph.structure.model_copy import cloned
 
@@ -75,6 +75,7 @@ def check(model: ir.Model, *, where: str = "the model", file: Path | None = None
     except onnx.checker.ValidationError as error:
         why, fix = (
             _opset_too_old(model, where)
+            or _no_operator(model, where)
             or _odd_attributes(model, where)
             or _hidden(model, where)
             or ("", "export it again, or undo the edit that did this")
@@ -141,6 +142,21 @@ def _opset_too_old(model: ir.Model, where: str) -> tuple[str, str] | None:
     if not _is_valid_at(model, opset):
         return why, f"export it again at opset {opset} or newer"
     return why, _declaring(opset, where)
+
+
+def _no_operator(model: ir.Model, where: str) -> tuple[str, str] | None:
+    """Returns the reason and the fix if the main graph has operators that ONNX has at no opset, and whose name is like
+    that of another one; None if it has none."""
+    opset = model.opset_imports.get("", model.opset_imports.get("ai.onnx", 0))
+    named = dict.fromkeys(node.op_type for node in model.graph if node.domain in ("", "ai.onnx"))
+    unknown = [op_type for op_type in named if not any(schema.versions(op_type, ""))]
+    meant = nearest(unknown[0], schema.operators("", opset)) if unknown else None
+    if meant is None:
+        return None
+    return (
+        f". ONNX has no operator {unknown[0]}; the nearest name is {meant}",
+        f"if {meant} is meant, write it in the file: {renamed_operator(where, unknown[0], meant)}",
+    )
 
 
 def _is_valid_at(model: ir.Model, opset: int) -> bool:

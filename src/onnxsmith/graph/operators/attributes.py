@@ -10,10 +10,10 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import shortened
+from onnxsmith.base.words import nearest, shortened
 from onnxsmith.graph.operators import constant_tensors, dtypes
 from onnxsmith.graph.operators.function_attributes import PARAMETER, Parameter
-from onnxsmith.graph.operators.operands import is_tensor, listed, near_argument, nearest
+from onnxsmith.graph.operators.operands import is_tensor, listed, near_argument
 from onnxsmith.graph.structure.schema import Schema
 
 OF_DTYPES = ("to", "dtype", "stash_type", "output_datatype", "output_dtype", "kernel_type", "softmax_precision")

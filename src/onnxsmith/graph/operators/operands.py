@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import nearest, several
 from onnxsmith.graph.operators.tensor import Tensor
 from onnxsmith.graph.structure.schema import Parameter, Schema
 
@@ -147,10 +146,3 @@ def near_argument(name: str, names: Iterable[str]) -> str | None:
     known = list(names)
     meant = next((one for one in _SYNONYMS.get(name, ()) if one in known), None)
     return meant or nearest(name, known)
-
-
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Returns the name that is most similar to a mistyped name; None if none is similar."""
-    by_small = {one.lower(): one for one in names}
-    found = difflib.get_close_matches(name.lower(), by_small, 1, 0.5)
-    return by_small[found[0]] if found else None

@@ -9,13 +9,14 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
+from onnxsmith.base.words import nearest
 from onnxsmith.graph.operators import constant_tensors, control_flow, dtypes
 from onnxsmith.graph.operators.function_attributes import Parameter
 from onnxsmith.graph.operators.functions import LocalFunction
 from onnxsmith.graph.operators.node_creation import LINE as LINE
 from onnxsmith.graph.operators.node_creation import Maker
 from onnxsmith.graph.operators.operand_types import typed
-from onnxsmith.graph.operators.operands import Operand, nearest
+from onnxsmith.graph.operators.operands import Operand
 from onnxsmith.graph.operators.tensor import Tensor
 from onnxsmith.graph.structure import schema as schemas
 from onnxsmith.graph.structure import walk

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
+from onnxsmith.base.words import nearest
 from onnxsmith.graph.operators import dtypes
 from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.structure.type_texts import type_text
@@ -74,8 +75,6 @@ class Tensor:
         return id(self.value)
 
     def __getattr__(self, name: str) -> NoReturn:
-        from onnxsmith.graph.operators.operands import nearest
-
         if name.startswith("_") or name in Tensor.__slots__:  # asked for by Python itself, perhaps before __init__
             raise AttributeError(name)
         near = nearest(_METHODS.get(name, name), dir(self._home))
@@ -102,8 +101,6 @@ class Tensor:
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, operands: Any = (), keywords: Any = None) -> NoReturn:
         """Refuses functions of torch, which asks this method before it computes."""
-        from onnxsmith.graph.operators.operands import nearest
-
         name = str(getattr(function, "__name__", function)).strip("_")
         given = list(_flat((operands, keywords or {})))
         first = next(one for one in given if isinstance(one, Tensor))

@@ -20,7 +20,10 @@ def sorting(place: str) -> str:
 
 
 def _file(place: str) -> str:
-    """Returns the file at the start of a place: `m.onnx, graph 'g'`; a model in memory gets a name to be replaced."""
+    """Returns the file at the start of a place: `m.onnx, graph 'g'`; a model in memory gets a name to be replaced. The
+    word MODEL stays: the command line puts its file there."""
+    if place == "MODEL":
+        return place
     parts = place.split(", ")
     starts = [", ".join(parts[:count]) for count in range(len(parts), 0, -1)]
     return next((start for start in starts if Path(start).is_file()), "model.onnx")
@@ -29,3 +32,8 @@ def _file(place: str) -> str:
 def _command(code: str) -> str:
     outer = shlex.quote(code) if any(mark in code for mark in '"$\\') else f'"{code}"'
     return f"`python -c {outer}`"
+
+
+def renamed_operator(place: str, old: str, new: str) -> str:
+    """Returns a command that gives the nodes of an operator another one. `place` begins with the file."""
+    return message_change(place, f"[setattr(n, 'op_type', {new!r}) for n in m.graph.node if n.op_type == {old!r}]")

@@ -23,7 +23,10 @@ def expand(node: ir.Node, version: int, target: int, write: Inserter) -> tuple[l
     Returns the new nodes and their opset: the newest up to `target` in which there is a body, else the oldest. Without
     a body, returns the reason as a text.
     """
-    schema: Any = onnx.defs.get_schema(node.op_type, version, "")  # the stubs of onnx lack what follows
+    try:
+        schema: Any = onnx.defs.get_schema(node.op_type, version, "")  # the stubs of onnx lack what follows
+    except onnx.defs.SchemaError:
+        return f"opset {version} has no such operator"
     if not (schema.has_function or schema.has_context_dependent_function):
         return f"opset {schema.since_version - 1} has no such operator, and the specification gives no body for it"
     if any(attribute.is_ref() for attribute in node.attributes.values()):

@@ -101,5 +101,5 @@ def refusal(error: OnnxsmithError, stage: Stage) -> Refusal:
     found = error.problem
     if found.id in LIMITS or found.id.startswith("run/"):  # a generated input does not fit its port
         raise error
-    why = " ".join(part for part in (found.what if found.id != "runtime/failed" else "", found.why) if part)
+    why = "; ".join(part for part in (found.what if found.id != "runtime/failed" else "", found.why) if part)
     return Refusal(why or found.what, stage)

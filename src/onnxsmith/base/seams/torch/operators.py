@@ -22,6 +22,7 @@ REACHES = (
     "torch._higher_order_ops.while_loop:while_loop_op",
     "torch._C:DispatchKey.CompositeImplicitAutograd",
     "torch._C:_dispatch_has_kernel_for_dispatch_key",
+    "torch._C:_dispatch_get_all_op_names",
 )
 
 if not TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = [
     "composite",
     "definition",
     "has_kernel",
+    "names",
     "says_shapes",
     "schema",
     "while_loop_op",
@@ -77,3 +79,9 @@ def has_kernel(name: str, key: str) -> bool:
 def composite(operator: Any, *args: Any, **kwargs: Any) -> Any:
     """Calls an operator's composite implementation in C++, even if other kernels are registered for it."""
     return operator._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+
+
+def names() -> list[str]:
+    """Returns the names of all operators, such as `aten::add`, each once."""
+    found = required("torch._C:_dispatch_get_all_op_names")()
+    return sorted({one.partition(".")[0] for one in found})
