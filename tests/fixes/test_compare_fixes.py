@@ -95,6 +95,8 @@ def step(tokens: int, mask: int) -> dict[str, object]:
     return {"x": np.ones((1, tokens, 2), np.float32), "mask": np.ones((1, mask), np.int64)}
 
 
+HEAD_ONLY = '<ir_version: 10, opset_import: ["": 21]> g (float[n,4] x) => (float y) { y = ReduceSum<keepdims = 0>(x) }'
+
 CASES = [
     Case(
         "compare/step",
@@ -113,6 +115,14 @@ CASES = [
     ),
     Case("compare/number", "onnxsmith compare m.onnx m.onnx --per-layer --min-paired 50", M, name="a share"),
     Case("compare/state", f"onnxsmith compare m.onnx m.onnx --steps 2 {STEP}", {"m.onnx": STATE, **STEPS}),
+    Case(
+        "compare/state",
+        "onnxsmith compare m.onnx m.onnx --steps 2",
+        {"m.onnx": HEAD_ONLY},
+        by_hand="onnxsmith compare m.onnx m.onnx",
+        says=["leave --steps out"],
+        name="no state",
+    ),
     Case(
         "compare/state",
         f"onnxsmith compare m.onnx m.onnx --steps 2 --state left=wrong {STEP}",

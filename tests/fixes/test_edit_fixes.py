@@ -181,6 +181,20 @@ FILES = [
         "edit/unknown-step", 'do = "remove-output"\noutput = "z"', 'do = "drop-output"\noutput = "z"', ["'drop-output'"]
     ),
     step(
+        "edit/unknown-step",
+        'do = "delete"\nnode = "add"',
+        'do = "remove"\nnode = "add"\nkeep = 0',
+        ["'remove'"],
+        name="another word",
+    ),
+    step(
+        "edit/no-match",
+        'do = "cast"\nto = "float16"',
+        'do = "cast"\nto = "float16"\ntensor = "bias"',
+        ['tensor = "bias"'],
+        name="small constants",
+    ),
+    step(
         "edit/step-argument",
         'do = "rename"\nold = "x"\nto = "image"',
         'do = "rename"\ntensor = "x"\nto = "image"',

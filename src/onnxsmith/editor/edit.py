@@ -398,6 +398,8 @@ def in_words_of_steps(found: Problem) -> str:
         return found.fix
     if found.id == "build/constant":
         return "give a value of that dtype, for example an array"
+    if found.id == "build/shape":
+        return "give operands whose shapes fit"
     return (
         'give tensors of one dtype; a Cast is a step, too: do = "insert", op = "Cast", attributes = { to = "float32" }'
     )

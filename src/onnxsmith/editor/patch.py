@@ -56,6 +56,14 @@ def described() -> Iterator[tuple[str, str, str]]:
         yield name.replace("_", "-"), ", ".join(fields), " ".join((kind.__doc__ or "").split())
 
 
+_OTHER_WORDS = {
+    "add": "insert", "append": "insert", "change": "set", "convert": "opset", "cut": "extract", "delete": "remove",
+    "drop": "remove", "erase": "remove", "mark_output": "expose", "modify": "set", "move": "wire", "reconnect": "wire",
+    "rewire": "wire", "substitute": "replace", "swap": "replace", "transpose": "layout", "update": "set",
+}  # fmt: skip
+"""Maps words of other tools, and of people, to the step that is meant."""
+
+
 def make(name: str, given: tuple[Any, ...], fields: Mapping[str, Any], where: str) -> Step:
     """Makes a step from its arguments.
 
@@ -65,7 +73,8 @@ def make(name: str, given: tuple[Any, ...], fields: Mapping[str, Any], where: st
     known = kinds()
     kind = known.get(name.replace("-", "_"))
     if kind is None:
-        near = difflib.get_close_matches(name.replace("-", "_"), known, 1, 0.4)
+        plain = name.replace("-", "_")
+        near = [_OTHER_WORDS[plain]] if plain in _OTHER_WORDS else difflib.get_close_matches(plain, known, 1, 0.6)
         written = [one.replace("_", "-") if ", step " in where else one for one in (*near, *known)]
         raise problem(
             "edit/unknown-step",

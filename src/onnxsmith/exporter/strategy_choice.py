@@ -96,9 +96,9 @@ def first_that_agrees(maker: Maker, built: Built, output: str | Path | BinaryIO 
     untranslated = next((one.error for one in tries if isinstance(one.error, UntranslatedError)), None)
     if untranslated is not None:
         raise untranslated
-    said = first.error.problem
     if isinstance(first.error, FrozenAxisError) or len(tries) == 1:
         raise first.error
+    said = _of_furthest(first.error.problem, tries)
     accepted = _accepted(said, tries, maker, built)
     others = [
         at for at, one in enumerate(tries) if one is not accepted and (one.error is None or one.error.problem != said)
@@ -114,6 +114,13 @@ def first_that_agrees(maker: Maker, built: Built, output: str | Path | BinaryIO 
     for at in others:
         raised.add_note(failures[at])
     raise raised
+
+
+def _of_furthest(said: Problem, tries: Sequence[Try]) -> Problem:
+    """Returns the problem of a strategy that went on where `said` stopped the first one, and found another reason at
+    the same line; else `said`."""
+    later = [one.error.problem for one in tries[1:] if one.error is not None]
+    return next((one for one in later if (one.id, one.where) == (said.id, said.where) and one != said), said)
 
 
 _TABLES_NEWEST = 20

@@ -172,7 +172,8 @@ def _asked(text: str, a: SideSource, b: SideSource) -> Iterator[Fed]:
             f"{text!r} names no input with an output",
             where=f"--state {text}",
             why=_listing(interface),
-            fix=f"write {_choices(interface)}; a pattern names several: --state 'past_key_values.*=present.*'",
+            fix=f"write {_choices(interface) or '--state INPUT=OUTPUT'}; "
+            "a pattern names several: --state 'past_key_values.*=present.*'",
         )
     for own, gave in found:
         if not fits(inputs[own], outputs[gave]):
@@ -208,21 +209,24 @@ _SHOWN = 4
 
 def _choices(interface: Signature) -> str:
     """Returns pairs of an input and an output that fit, the last ports first, because models have states behind other
-    inputs."""
+    inputs; "" if no two fit."""
     pairs = [
         f"--state {shlex.quote(f'{port.name}={one.name}')}"
         for port in reversed(interface.inputs)
         for one in reversed(interface.outputs)
         if fits(port, one)
     ]
-    return ", or ".join(pairs[:_SHOWN]) or "--state INPUT=OUTPUT"
+    return ", or ".join(pairs[:_SHOWN])
 
 
 def _none(interface: Signature) -> OnnxsmithError:
+    choices = _choices(interface)
     return problem(
         "compare/state",
-        "no output is the state of the next call by its name",
+        "no output is the state of the next call by its name" if choices else "no output can be the state of an input",
         where="--steps",
         why=_listing(interface),
-        fix=f"say which output each input gets in the next call: {_choices(interface)}",
+        fix=f"say which output each input gets in the next call: {choices}"
+        if choices
+        else "leave --steps out: no output has the dtype and the shape of an input, so the model has no state",
     )

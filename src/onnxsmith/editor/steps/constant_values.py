@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.base.problem import problem
-from onnxsmith.base.words import several
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import first_few, several
 from onnxsmith.editor.edited_model import Work, dims
 from onnxsmith.editor.node_placement import operators
 from onnxsmith.editor.node_selectors import Takes
@@ -47,18 +47,32 @@ class Cast(Step):
         values = work.find.tensors(self.tensor, takes) if self.tensor is not None else _weights(work)
         values = [value for value in values if value.dtype != dtype or self.tensor is not None]
         if not values:
-            raise problem(
-                "edit/no-match",
-                "there is no float initializer with two dimensions or more",
-                why="" if walk.has_own_initializers(work.model) else "before IR version 4 each is a graph input too",
-                fix='name the constants: tensor = "bias"'
-                if walk.has_own_initializers(work.model)
-                else 'make the weights constants first: do = "drop-input", input = "*"',
-            )
+            raise _nothing_to_store(work)
         worst = max(_stored(work, value, dtype) for value in values)
         return (
             f"{several(len(values), 'constant')} as {dtypes.shown(dtype)}; the largest relative change is {worst:.2g}"
         )
+
+
+def _nothing_to_store(work: Work) -> OnnxsmithError:
+    """Returns the problem of a model without large float constants. Its fix names the small ones, if there are any."""
+    small = [value.name or "" for value in work.model.graph.initializers.values() if _is_own(work, value)]
+    small = [name for name in small if _is_float(work.model.graph.initializers[name])]
+    if not walk.has_own_initializers(work.model):
+        why, fix = (
+            "before IR version 4 each is a graph input too",
+            'make the weights constants first: do = "drop-input", input = "*"',
+        )
+    elif small:
+        why = f"smaller ones have to be named: {first_few(small, _SHOWN)}"
+        fix = f'name them: tensor = "{small[0]}"'
+    else:
+        why, fix = "the model has no float initializers", "leave the step out: there is nothing to store in less"
+    return problem("edit/no-match", "there is no float initializer with two dimensions or more", why=why, fix=fix)
+
+
+_SHOWN = 4
+"""Limits the constants that an error names. A choice: one line."""
 
 
 def _weights(work: Work) -> list[ir.Value]:

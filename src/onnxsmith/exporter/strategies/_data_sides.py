@@ -95,12 +95,15 @@ def _check_alike(one: ir.Model, other: ir.Model, line: str) -> None:
     if first == second:
         return
     said = [", ".join(str(dtype) for dtype in dtypes[:-1]) or "nothing" for dtypes in (first, second)]
+    other_number = len(first) != len(second)
     raise problem(
         "forward/branch-on-data",
-        "the sides of a branch on data return tensors of other dtypes, or another number of them",
+        f"the sides of a branch on data return {'other numbers of tensors' if other_number else 'other dtypes'}",
         where=line,
-        why=f"one side returns {said[0]}, the other {said[1]}; the outputs of a graph have one dtype each",
-        fix="return the same tensors from both sides: .to(x.dtype) on the side that differs",
+        why=f"one side returns {said[0]}, the other {said[1]}; the outputs of a graph are always the same",
+        fix="return as many tensors from both sides: a constant, such as x.new_zeros(()), where a side has none"
+        if other_number
+        else "return the same dtypes from both sides: .to(x.dtype) on the side that differs",
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from onnxsmith.graph.operators.sizes.size_rule_call import Call, clash, normal, product, shown
+import itertools
+
+from onnxsmith.graph.operators.sizes.size_rule_call import Call, Dims, clash, normal, product, shown
 
 
 def one_axis(call: Call) -> None:
@@ -37,14 +39,27 @@ def concat(call: Call) -> None:
     _refuse_axis(call, axis, len(wanted))
     for index, dims in shapes[1:]:
         if len(dims) != len(wanted):
-            raise call.refuse(
-                index, f"one with {len(wanted)} axes like {call.label(first)}, {shown(wanted)}", "unsqueeze it"
-            )
+            short, small, large = (first, wanted, dims) if len(wanted) < len(dims) else (index, dims, wanted)
+            axes = ", ".join(map(str, _lacking(small, large, normal(axis, len(large)))))
+            fix = f"unsqueeze {call.label(short)}, which is {shown(small)}: g.Unsqueeze(…, axes=[{axes}])"
+            raise call.refuse(index, f"one with {len(wanted)} axes like {call.label(first)}, {shown(wanted)}", fix)
         for place, (a, b) in enumerate(zip(wanted, dims, strict=True)):
             if place != normal(axis, len(wanted)) and clash(a, b):
                 others = [i for i in range(len(dims)) if clash(wanted[i], dims[i])]
                 fix = f"write axis={others[0]}" if len(others) == 1 else "correct the shapes"
                 raise call.refuse(index, f"one that equals {shown(wanted)} but on axis {axis}", fix)
+
+
+def _lacking(small: Dims, large: Dims, joined: int) -> tuple[int, ...]:
+    """Returns the axes of size 1 to add to `small` so that it equals `large` but on the axis `joined`; the last axes if
+    no choice does that."""
+    last = tuple(range(len(small), len(large)))
+    for axes in (last, *itertools.combinations(range(len(large)), len(large) - len(small))):
+        rest = iter(small)
+        made = [1 if place in axes else next(rest) for place in range(len(large))]
+        if not any(place != joined and clash(a, b) for place, (a, b) in enumerate(zip(made, large, strict=True))):
+            return axes
+    return last
 
 
 def reshape(call: Call) -> None:
