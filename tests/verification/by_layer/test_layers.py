@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -304,6 +305,28 @@ def test_a_fault_in_the_body_of_a_loop_is_named_with_its_iteration() -> None:
     )
     assert more.inside is not None
     assert more.inside.name == "two"
+
+
+BODY = """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, int64 n) => (float[4] y) {
+    c = Constant <value = bool {1}> ()
+    z = Loop (n, c, x) <body = b (int64 i, bool ci, float[4] v) => (bool co, float[4] vo) {
+        co = Identity (ci)  a = Exp (v)  d = Neg (a)  %s  vo = Sigmoid (e) }>
+    y = Neg (z) }"""
+
+
+@pytest.mark.parametrize("step", ["e = Sin (d)", "k = Tanh (d)  e = Abs (k)", "e = Tanh (a)"])
+def test_bodies_with_other_names_and_steps_are_aligned(step: str) -> None:
+    """The names of the candidate are others, and one step is exchanged, added or removed."""
+    one = from_text(BODY % "e = Tanh (d)")
+    two = from_text(re.sub(r"\b(a|d|e|vo)\b", r"new_\1", BODY % step))
+    result = onnxsmith.compare(one, two, inputs={"x": np.linspace(-1, 1, 4, dtype="f"), "n": np.array(2)},
+                               generate=False, per_layer=True)  # fmt: skip
+    found = layers_of(result).inside
+    assert found is not None
+    assert found.name == ("new_vo" if "k" in step else "new_e")
+    problem = result.report.problems[-1]
+    assert f"in its body {found.op}" in problem.where
+    assert f"in its body {found.op}" in result.report.headline
 
 
 NESTED = """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) {

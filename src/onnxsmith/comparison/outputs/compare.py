@@ -266,7 +266,8 @@ def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[
         explained = layers.cause is not None and layers.cause.agrees
         cause = layers.cause.said() if layers.cause is not None and explained else ""
         if layers.culprits:
-            where = f"; first error: {layers.culprits[0]}" + (f" ({cause})" if cause else "")
+            inside = f", in its body {layers.inside.step}" if layers.inside is not None else ""
+            where = f"; first error: {layers.culprits[0]}{inside}" + (f" ({cause})" if cause else "")
         elif cause:
             also = f"; what differs is {cause}, whose rounding explains the outputs"
         elif layers.exposed and part.differs:

@@ -75,7 +75,13 @@ def blamed(layers: Layers, candidate: str) -> tuple[Problem, ...]:
         )
     elif first.reason:
         why.append(f"it differs from the reference's: {first.reason}")
-    if cause is not None:
+    inside = layers.inside
+    if inside is not None:
+        why.append(
+            f"in its body {inside.name} is the first that differs, time {inside.iteration} of {inside.of}: "
+            f"{inside.reason}"
+        )
+    if cause is not None and (inside is None or cause.agrees):
         tried = (
             "all outputs agree" if cause.agrees else f"the outputs are {cause.after:.2g} off, else {cause.before:.2g}"
         )
@@ -84,7 +90,9 @@ def blamed(layers: Layers, candidate: str) -> tuple[Problem, ...]:
         Problem(
             "compare/first-error",
             f"{first.name} is the first tensor with an error of its own: {first.reason or 'the graphs differ there'}",
-            where=f"{first.op} {', '.join(first.steps)}" + (f", from {first.place()}" if first.place() else ""),
+            where=f"{first.op} {', '.join(first.steps)}"
+            + (f", in its body {inside.step}" if inside is not None else "")
+            + (f", from {first.place()}" if first.place() else ""),
             why="; ".join(why),
             fix=_fix(cause, candidate),
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 import ml_dtypes
 import numpy as np
@@ -72,12 +73,26 @@ def _difference(a: Inner, b: Inner, number: int, place: int) -> str:
 
 
 def _paired(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Iterator[tuple[Inner, Inner]]:
-    """Pairs the tensors of two bodies by position if the bodies have the same operators; else by name."""
-    if [one.op for one in reference] == [one.op for one in candidate]:
-        yield from zip(reference, candidate, strict=True)
+    """Pairs the tensors of equal bodies, body by body in their order; tensors of unlike bodies by name. Names may be
+    others, and a body may lack a step or have another operator in its place: the operators are aligned."""
+    bodies = _bodies(reference), _bodies(candidate)
+    kinds = [[[part.rpartition("/")[2] for part in path] for path in side] for side in bodies]
+    if kinds[0] != kinds[1]:
+        by_name = {one.name: one for one in reference}
+        yield from ((by_name[one.name], one) for one in candidate if one.name in by_name)
         return
-    by_name = {one.name: one for one in reference}
-    yield from ((by_name[one.name], one) for one in candidate if one.name in by_name)
+    for ours, theirs in zip(bodies[0].values(), bodies[1].values(), strict=True):
+        found = SequenceMatcher(None, [one.op for one in ours], [one.op for one in theirs], autojunk=False)
+        for kind, start, end, other, last in found.get_opcodes():
+            if kind == "equal" or end - start == last - other:
+                yield from zip(ours[start:end], theirs[other:last], strict=True)
+
+
+def _bodies(tensors: Sequence[Inner]) -> dict[tuple[str, ...], list[Inner]]:
+    found: dict[tuple[str, ...], list[Inner]] = {}
+    for one in tensors:
+        found.setdefault(one.path, []).append(one)
+    return found
 
 
 def _rounding(value: Value, steps: int) -> Rounding:

@@ -94,6 +94,11 @@ class Inside:
     of: int
     reason: str
 
+    @property
+    def step(self) -> str:
+        """Returns the operator and the label of the node that computes the tensor."""
+        return f"{self.op} {self.node}"
+
 
 @dataclass(frozen=True)
 class Cause:
