@@ -23,6 +23,9 @@ from onnxsmith.editor.edit import Edit, edited
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.steps import extract
 from onnxsmith.editor.steps.base import Step
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.graph.structure import walk
 from tests.editor.models import LOOP, NET, WIDE, saved
 
 X = np.array([[-1.0, 0.5, 2.0, 3.0]], np.float32)
@@ -639,3 +642,22 @@ def test_an_identity_that_keeps_the_name_of_an_output_is_reported(tmp_path: Path
         m.remove({"op": "Sigmoid"})
     assert m.result is not None
     assert "an Identity gives the output v" in m.result.report.to_json()
+
+
+def test_an_output_of_a_branch_without_shapes_keeps_its_shape(tmp_path: Path) -> None:
+    """Inference knows no shape of what such a branch gives; the checker demands one of each output."""
+    model = from_text(
+        '<ir_version: 9, opset_import: ["": 18]> g (float[2,3] x, bool c) => (float[2,3] y) { a = Abs(x) '
+        "y = If(c) <then_branch = t () => (float[2,3] u) { v = Exp(a) u = Neg(v) }, "
+        "else_branch = e () => (float[2,3] w) { w = Sqrt(a) }> }"
+    )
+    for graph in walk.nested(model.graph):
+        for value in (*graph.outputs, *(one for node in graph for one in node.outputs)):
+            value.shape = None
+    save(model, tmp_path / "m.onnx")
+    with onnxsmith.edit(tmp_path / "m.onnx", tmp_path / "o.onnx") as m:
+        m.insert("Clip", after="v", operands=[0.0, 2.0])
+    assert m.result is not None
+    assert m.result.ok
+    (output,) = onnxsmith.load(tmp_path / "o.onnx").graph.outputs
+    assert output.shape == [2, 3]

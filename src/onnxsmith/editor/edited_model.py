@@ -236,11 +236,16 @@ class Work:
         for value in stale:
             if value not in inputs and value.const_value is None and not value.is_initializer():
                 if value.type is not None:
-                    self._known.setdefault(value, (value.type, value.shape))
+                    self._known.setdefault(value, (value.type, self._shape(value)))
                 if not _is_odd(value):
                     value.type = None
                 value.shape = None
         return stale
+
+    def _shape(self, value: ir.Value) -> ir.Shape | None:
+        """Returns a value's shape; the declared one where inference, which went on from other shapes, found none."""
+        declared = self._declared.get(value)
+        return value.shape if value.shape is not None or declared is None else declared.shape
 
     def become(self, model: ir.Model, *, inlines: bool = False) -> None:
         """Replaces the model by a converted copy, in which values are recognised by name. Notes which functions were
