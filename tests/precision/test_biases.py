@@ -8,11 +8,13 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+import onnxsmith
+from onnxsmith.base.report.parts.quantisation import Quantisation
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.precision.model_preparation import straighten
 from onnxsmith.precision.quantisation_process import Arithmetic
-from onnxsmith.runtimes.base import get
+from onnxsmith.runtimes.base import Options, get
 
 ROWS, INNER, COLUMNS = 3, 16, 8
 FORM = {
@@ -86,3 +88,34 @@ def test_a_bias_that_is_computed_or_replaceable_stays() -> None:
     model.graph.inputs.append(bias)
     straighten(model)
     assert next(iter(model.graph)).inputs[2] is bias
+
+
+def conv(bias: float) -> ir.Model:
+    """Two convolutions, of which the first has a bias of this size."""
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 18]> g (float[n,16,12,12] x, float[32,16,3,3] w, float[32] c, '
+        "float[8,32,3,3] v, float[8] d) => (float[n,8,8,8] y) { [first] h = Conv(x, w, c) [second] y = Conv(h, v, d) }"
+    )
+    draw = np.random.default_rng(0)
+    for value in list(model.graph.inputs)[1:]:
+        size = tuple(int(dim) for dim in value.shape or ())
+        scale = bias if value.name == "c" else 0.003 if value.name == "w" else 0.1
+        value.const_value = ir.tensor((draw.standard_normal(size) * scale).astype(np.float32), name=value.name)
+        model.graph.inputs.remove(value)
+        model.graph.register_initializer(value)
+    return model
+
+
+@pytest.mark.parametrize(("bias", "kept"), [(1.0, False), (1e6, True)])
+def test_a_bias_that_leaves_no_room_for_the_products_stays(bias: float, kept: bool) -> None:
+    draw = np.random.default_rng(1)
+    data = [{"x": draw.standard_normal((1, 16, 12, 12)).astype(np.float32) * 0.01} for _ in range(8)]
+    result = onnxsmith.quantize(conv(bias), to="int8", data=data, budget=2.0, measure_time=False)
+    part = result.report.part(Quantisation)
+    assert [layer.name for layer in part.layers if "32 bits" in layer.kept] == (["first"] if kept else [])
+    assert result.model is not None
+    outputs = []
+    for level in ("all", "disable"):
+        with get("onnxruntime").prepare(result.model, Options(optimization=level)) as session:
+            outputs.append(np.asarray(session.run(data[0])["y"]))
+    assert np.abs(outputs[0] - outputs[1]).max() <= 0.05 * np.abs(outputs[1]).max()

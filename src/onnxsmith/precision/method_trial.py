@@ -87,7 +87,7 @@ class Trying:
         why = dict.fromkeys(_met(names, wishes.wide), ASKED) | dict(self.method.always(work))
         always = work.always = frozenset(why)
         if always >= frozenset(names):
-            raise everything(self.name, self.method, why)
+            raise everything(self.name, work, self.method, why)
         self._schemes, self._why = Schemes(self.seen, layers), why
         return self._tried(self._accepted(layers, why))
 
@@ -322,16 +322,16 @@ def _other(work: Work, name: str) -> str:
     return "keep the model as it is: neither int8, int4 nor float16 changes a node of it"
 
 
-def everything(name: str, method: Method, why: Mapping[str, str]) -> OnnxsmithError:
+def everything(name: str, work: Work, method: Method, why: Mapping[str, str]) -> OnnxsmithError:
     """Makes the problem for a model in which every layer stays. `why` has the reasons by layer."""
     counts = Counter(why.values())
     told = "; ".join(reason if len(counts) == 1 else f"{count} because {reason}" for reason, count in counts.items())
-    is_asked = ASKED in counts
+    instead = f"give {method.instead}" if method.instead else _other(work, name)
     return problem(
         "quantize/nothing",
         f"every layer that could become {name} stays as it is",
         why=told[:_LONG],
-        fix="give a shorter keep-list, or another --to" if is_asked else f"give {method.instead}",
+        fix="give a shorter keep-list, or another --to" if ASKED in counts else instead,
     )
 
 

@@ -106,8 +106,8 @@ class Method(ABC):
     """Whether the result depends on the form that a target needs."""
     engine: ClassVar[Engine] = ONNXRUNTIME
     """The library that computes the quantised weights."""
-    instead: ClassVar[str] = "another --to"
-    """What the user should give if the method leaves every layer as it is."""
+    instead: ClassVar[str] = ""
+    """What the user should give if the method leaves every layer as it is; "" for another method that changes some."""
     for_speed: ClassVar[bool] = True
     """Whether a result that is slower here is refused. Narrow floats are not, because they are meant for other hardware
     than a CPU."""

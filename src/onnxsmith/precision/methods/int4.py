@@ -47,7 +47,6 @@ class Int4(Method):
     changes = "MatMul and Gemm with a constant matrix as their second operand, and Gather and Slice of a constant table"
     opset = _OPSETS[False]
     has_forms = True
-    instead = "--to int8, which has no blocks"
 
     def oldest_opset(self, form: Form) -> int:
         return _OPSETS[form.weights.standard]

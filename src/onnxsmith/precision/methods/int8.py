@@ -10,10 +10,13 @@ import itertools
 import math
 from collections.abc import Collection, Mapping
 
+import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.base.clock import stage
 from onnxsmith.base.words import several
+from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.precision.channel_equalisation import Equalised, equalised
@@ -51,6 +54,55 @@ def touching(model: ir.Model, tensors: set[str]) -> set[str]:
         for node in model.graph
         if any(value is not None and value.name in tensors for value in (*node.inputs, *node.outputs))
     }
+
+
+_INT32 = 2.0**31
+_NARROWER = 4.0
+"""Assumes that the ranges that are used at last may be narrower by this factor than those that hold each value."""
+
+
+def overflowing(work: Work) -> set[str]:
+    """Returns the layers whose sum may overflow. A kernel adds products of 8 bits to a bias of 32 bits, whose scale is
+    the product of the scales of the input and of the weights. For a bias that is too large for its scale, onnxruntime's
+    quantiser enlarges the scale of the weights until the bias alone fits, which leaves no room for the products."""
+    found = set()
+    for node in work.model.graph:
+        value = node.inputs[0] if node.inputs else None
+        known = work.ranges.by_name.get(value.name or "") if work.ranges is not None and value is not None else None
+        rows, bias = _rows(node), facts.constant(node.inputs[_BIAS]) if len(node.inputs) > _BIAS else None
+        if known is None or rows is None or bias is None or not known.largest < math.inf or bias.size != len(rows):
+            continue
+        step = (max(known.high, 0.0) - min(known.low, 0.0)) / 255 / _NARROWER
+        large = np.abs(bias.astype(np.float64)).ravel()
+        scales = np.abs(rows).max(axis=1) / 127
+        if not work.form.per_channel:
+            scales = np.full_like(scales, scales.max())
+        scales = np.maximum(scales, large / (step * _INT32)) if step else scales
+        held = np.divide(np.abs(rows).sum(axis=1), scales, out=np.zeros_like(scales), where=scales > 0)
+        bound = np.divide(large, step * scales, out=np.zeros_like(scales), where=step * scales > 0) + 255 * held
+        if (bound >= _INT32).any():
+            found.add(node.name or "")
+    return found
+
+
+_BIAS = 2
+
+
+def _rows(node: ir.Node) -> npt.NDArray[np.float64] | None:
+    """Returns the constant weights of a product with a bias, a row for each output channel; None for other nodes."""
+    weights = facts.constant(node.inputs[1]) if len(node.inputs) > 1 else None
+    if weights is None or node.domain or weights.ndim < 2:
+        return None
+    found = weights.astype(np.float64)
+    if node.op_type == "Conv":
+        return found.reshape(len(found), -1)
+    if node.op_type == "ConvTranspose":  # weights: [inputs, outputs of a group, …]
+        groups = node.attributes.get_int("group", 1)
+        parts = [np.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in np.split(found, groups)]
+        return np.concatenate(parts)
+    if node.op_type == "Gemm":
+        return found if node.attributes.get_int("transB", 0) else found.T
+    return None
 
 
 def is_layer(node: ir.Node) -> bool:
@@ -108,6 +160,7 @@ EQUALISED_ALONE = "products alone, equalised channels, with the least squared er
 WEIGHTS = "8 bits for the weights alone"
 FLOATS = "8 bits for the weights alone, which are floats again before they are multiplied"
 ENDLESS = "a value that it reads or makes is not finite"
+FULL = "its bias and its products together do not fit into the 32 bits of their sum"
 _FLOAT_RESULTS = {"OpTypesToExcludeOutputQuantization": ["Gemm", "MatMul"]}
 """Options if tensors between products stay in float32: the kernels of these products then give unrounded results."""
 _CLIPPED_ON = 16
@@ -125,7 +178,6 @@ class Int8(Method):
     opset = 13
     needs_ranges = True
     has_forms = True
-    instead = "--to int4, which needs no ranges of activations"
 
     def opset_why(self, form: Form) -> str:
         return "QuantizeLinear and DequantizeLinear have a scale for each channel from opset 13 on"
@@ -214,8 +266,10 @@ class Int8(Method):
         return reconnect(made, narrow)
 
     def always(self, work: Work) -> Mapping[str, str]:
-        near = touching(work.model, endless(work))
-        return {layer.name: ENDLESS for layer in self.listed(work) if layer.name in near and not layer.weights_alone}
+        near, full = touching(work.model, endless(work)), overflowing(work)
+        reasons = dict.fromkeys(near, ENDLESS) | dict.fromkeys(full - near, FULL)
+        listed = [layer.name for layer in self.listed(work) if not layer.weights_alone]
+        return {name: reasons[name] for name in listed if name in reasons}
 
     def said(self, work: Work) -> tuple[str, ...]:
         if work.scheme not in (EQUALISED, EQUALISED_ALONE):
