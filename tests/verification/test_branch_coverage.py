@@ -7,6 +7,7 @@ import pytest
 
 import onnxsmith
 from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.verification.branch_coverage import _changed
 from onnxsmith.verification.inputs.generate import Feed
@@ -50,6 +51,13 @@ def test_a_fault_in_any_branch_is_found(kind: str) -> None:
     right, wrong = (from_text(model(kind, operator)) for operator in ("Sin", "Cos"))
     assert verify_models(right, right).equal
     assert verify_models(right, wrong).differs
+
+
+@pytest.mark.parametrize("kind", ["a value", "a loop", "inside a branch"])
+def test_a_comparison_runs_the_conditions_beside_its_sides(kind: str) -> None:
+    right, wrong = (from_text(model(kind, operator)) for operator in ("Sin", "Cos"))
+    assert onnxsmith.compare(right, right).ok
+    assert onnxsmith.compare(right, wrong).report.verdict is Verdict.DIFFERENT
 
 
 NEVER = HEAD + (

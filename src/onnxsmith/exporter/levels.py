@@ -28,8 +28,9 @@ from onnxsmith.verification.verify import Evidence, Side, verify
 if TYPE_CHECKING:
     from onnxsmith.exporter.state.state_feeding import Feeding
 
-_KEPT = 4
-"""Limits the sessions that one process keeps: the exported model at two levels, a probe of it, and one to spare."""
+_KEPT = 5
+"""Limits the sessions that one process keeps: the exported model at two levels, a probe of it, the conditions of its
+branches, and one to spare."""
 _INSIDE = (
     "within the steps of 8-bit integers: its fused product with a quantised weight (MatMulNBits) also quantises the "
     "other operand"

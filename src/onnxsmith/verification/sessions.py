@@ -279,8 +279,9 @@ def _in_double(source: Path | ir.Model) -> Session | None:
     return float64_session.in_double(load(source))
 
 
-_KEPT = 8
-"""Counts the sessions that one process keeps: both models, a probe of each, and the same four with more outputs."""
+_KEPT = 10
+"""Counts the sessions that one process keeps: both models, a probe of each, the conditions of branches, and the same
+five with more outputs."""
 
 
 def _said(found: Problem) -> str:

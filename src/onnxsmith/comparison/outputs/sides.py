@@ -55,8 +55,9 @@ class SideSource:
 
     @cached_property
     def preparer(self) -> Preparer:
-        """Prepares the side, whole, cut, or with other weights, in one process. It keeps two sessions."""
-        return self.runtime.preparer(keep=2)
+        """Prepares the side, whole, cut, or with other weights, in one process. It keeps three sessions: of the side,
+        of its probe, and of the conditions that decide its branches."""
+        return self.runtime.preparer(keep=3)
 
     @property
     def only_input(self) -> Mapping[str, Any] | None:

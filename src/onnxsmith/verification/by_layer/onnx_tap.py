@@ -170,12 +170,12 @@ class OnnxTap(Tap):
         handed |= {made.inputs[key]: self._like(key, value) for key, value in given.items() if key in made.inputs}
         exposing = Exposing(made.model)
         names = [place.name for place in exposing.places.values() if place.path and place.kind == "node"]
+        self._prepared = None  # the preparer closes a session before it makes another one
         try:
             exposed = exposing.expose(self._affordable(exposing, names, handed))
             outputs = self._preparer.prepare(exposed.model, self._options).run(handed)
         except OnnxsmithError:  # the runtime cannot expose so many tensors of a body: only the node is named
             return ()
-        self._prepared = None
         return [
             Inner(one.name, one.operator, one.node, one.path, exposed.value(one.name, outputs, handed))
             for one in exposed.outlets.values()
