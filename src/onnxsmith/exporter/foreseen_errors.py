@@ -22,10 +22,12 @@ def foreseen() -> Iterator[None]:
 
 def unforeseen(error: Exception) -> Problem:
     """Returns the problem for an error that has no more specific problem."""
+    where = model_line(error)
+    more = "`onnxsmith explain export/unforeseen` lists other ways to capture"
     return Problem(
         "export/unforeseen",
         "the export stopped with an error that no problem describes",
-        where=model_line(error),
+        where=where,
         why=f"{type(error).__name__}: {error}"[:600],  # a choice: torch's messages can fill pages
-        fix="`where` is the last line of the model that ran; `onnxsmith explain export/unforeseen` lists what helps",
+        fix=f"change {where}, the last line of the model that ran; or {more}" if where else more,
     )

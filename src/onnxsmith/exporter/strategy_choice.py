@@ -63,7 +63,7 @@ def tried(maker: Maker, built: Built, output: str | Path | BinaryIO | None, *, a
             error = _with_plugin(error)
             if error.problem.id.startswith("save/"):  # a problem of the disk: another strategy would meet it too
                 raise
-            error = scan.instead_of(error)
+            error = missing_operators.with_code(scan.instead_of(error), maker.target)
             before.append(error.problem)
             before += _of_branches(error.branches if isinstance(error, FrozenAxisError) else ())
             yield Try(strategy, error=error)
@@ -110,6 +110,8 @@ def first_that_agrees(maker: Maker, built: Built, output: str | Path | BinaryIO 
         offered = option(accepted.strategy)
         fix = f"{fix}; or, if every input selects two elements or more there, {offered}"
         helped = (*helped, offered) if maker.settings.verify else helped
+    if any(one.error is not None and one.error.problem.id == "export/unverified-trace" for one in tries):
+        fix = f"{fix}; or leave --no-verify out: a trace by example is then tried too, and compared with the module"
     raised = OnnxsmithError(replace(said, why=why, fix=fix, tried=helped))
     for at in others:
         raised.add_note(failures[at])

@@ -108,7 +108,8 @@ class Final:
                 "quantize/larger",
                 f"the {self.name} file would not be smaller",
                 where=f"{self.nbytes:,} bytes of {self.nbytes_before:,}",
-                fix="try another --to, or keep the float32 model",
+                fix="keep the given model: it has few weights that could shrink"
+                + ("" if self.name in ("float16", "bfloat16") else "; or --to float16, which adds no scales"),
             )
         if self.is_slower and not allow_slower:
             yield Problem(

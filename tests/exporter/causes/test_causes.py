@@ -16,6 +16,7 @@ MESSAGES = {
     "Failed to export the model with torch.export.\n- Debug the error and submit a PR to PyTorch.\n"
     "No ONNX function found for <OpOverload(op='aten.linalg_eig', overload='default')>": "export/no-translation",
     "If there is an internal error, debug the error and submit a PR to PyTorch.": "export/translation-failed",
+    "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor).": "export/capture-failed",
     "TypeError: missing a required argument: 'options'": "export/missing-argument",
     "lifted_tensor_4": "export/object-input",
     "We found a fake tensor in the exported program constant's list […]: lifted_tensor_0": "forward/data-attribute",

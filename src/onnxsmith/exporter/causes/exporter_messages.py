@@ -31,7 +31,7 @@ _OLDER = re.compile(r"Exporting the operator '([^']+)' to ONNX opset version \d+
 _ADVICE = re.compile(r"debug the error and submit a PR to PyTorch")
 
 
-_REASONS = {
+REASONS = {
     "aten.linalg_eig": "a real matrix has complex eigenvalues, found in iterations whose number depends on the matrix; "
     "for a symmetric matrix, use torch.linalg.eigh",
     "aten.linalg_eigvals": "a real matrix has complex eigenvalues, found in iterations whose number depends on the "
@@ -66,7 +66,7 @@ class NoTranslation(Cause):
         return Problem(
             "export/no-translation",
             f"no ONNX translation for {', '.join(operators)}",
-            why="; ".join(_REASONS[name] for name in operators if name in _REASONS),
+            why="; ".join(REASONS[name] for name in operators if name in REASONS),
             fix="define it in PyTorch's operators, with @onnxsmith.register; or write the operation with operators "
             "that have a translation",
         )

@@ -105,6 +105,28 @@ class FakeConstant(Cause):
         )
 
 
+_POINTER = re.compile(r"Cannot access data pointer of Tensor")
+
+
+class DataPointer(Cause):
+    """Recognises `Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor)`.
+
+    torch advises to wrap a custom kernel. Usually forward copies a tensor with Python's copy, or uses its address.
+    """
+
+    def read(self, text: str) -> Problem | None:
+        if not _POINTER.search(text):
+            return None
+        return Problem(
+            "export/capture-failed",
+            "forward reads the memory of a tensor",
+            why="while torch traces, tensors have no memory: copy.deepcopy(), .data_ptr(), pickling and kernels that "
+            "are no operators of torch need it",
+            fix="write x.clone() in place of copy.deepcopy(x); or leave out .data_ptr(); or make a kernel an operator "
+            "with torch.library.custom_op",
+        )
+
+
 _DEVICE = re.compile(r"not compiled with CUDA enabled|No CUDA GPUs|Found no NVIDIA driver|to be on the same device")
 
 
@@ -191,7 +213,8 @@ class MissingArgument(Cause):
         return Problem(
             "export/missing-argument",
             f"forward did not get its argument {name!r}",
-            why="it was not given; or it is a dictionary at the end of the arguments, which torch.onnx.export treats "
-            "as keyword arguments",
-            fix=f"give it by name: kwargs={{{name!r}: …}}; onnxsmith.export passes a last dictionary as an argument",
+            why="the example inputs lack it; or it is a dictionary at the end of the arguments, which "
+            "torch.onnx.export treats as keyword arguments, and onnxsmith.export as an argument",
+            fix=f"give an example for it: return module, args, {{{name!r}: example}} from the factory, or write "
+            f"kwargs={{{name!r}: example}} in Python",
         )

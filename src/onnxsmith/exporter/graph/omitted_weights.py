@@ -74,7 +74,8 @@ class Weights:
                 f"none of {len(missing)} weights could be left out",
                 where=", ".join(others[:3]),
                 why="the exporter replaced them by constants that it computed from them",
-                fix="try another strategy (--strategy), or remove --no-weights",
+                fix="in forward, compute with the parameter itself in place of a tensor or numbers that were made from "
+                "it; or leave --no-weights out",
             )
         said = f"{len(gone)} of {len(gone) + len(missing)} weights left out"
         if missing and others:

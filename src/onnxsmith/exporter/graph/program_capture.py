@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.exporter.factory import model_line
 from onnxsmith.exporter.graph import stored_integers, zero_reshapes
 from onnxsmith.exporter.graph.padded_pools import keep_apart
 from onnxsmith.exporter.strategies.base import Strategy
@@ -112,12 +113,16 @@ def grown(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[
         try:
             session.run(made)
         except OnnxsmithError as error:
+            ports = program.signature.inputs
+            named = [(port.name, axis, dim) for port in ports for axis, dim in enumerate(port.shape or ())]
+            axes = ", ".join(f"{name}:{axis}" for name, axis, dim in named if dim in small)
             raise problem(
                 "export/frozen-axis",
                 f"the model does not run with {', '.join(f'{symbol}=2' for symbol in small)}",
-                where=", ".join(f"{port.name} {port}" for port in program.signature.inputs),
+                where=model_line(error.__cause__ or error) or ", ".join(f"{port.name} {port}" for port in ports),
                 why=error.problem.why,
-                fix="leave that axis out of --dynamic, or give an example of a size, 2 or more, that it accepts",
+                fix=f"leave {axes} out of --dynamic; or make forward follow the size: -1 or {ports[0].name}.shape[i] "
+                "in place of 1; or give an example of a size, 2 or more, that the model takes",
             ) from error
     said = ", ".join(f"{symbol} = {now[symbol]}" for symbol in small)
     return made, (f"the example has {said}; it was captured with 2, because torch treats 0 and 1 as constants",)

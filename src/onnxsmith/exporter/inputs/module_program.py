@@ -8,15 +8,16 @@ strings and None are constants of the export.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from onnxsmith.base.problem import problem
+from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.torch import trees as pytree
 from onnxsmith.base.spelling import is_typed
+from onnxsmith.exporter.causes.forward_messages import MissingArgument
 from onnxsmith.exporter.factory import TorchModel, user_line
 from onnxsmith.exporter.inputs import object_flattening, port_names, stateful
 from onnxsmith.exporter.inputs.forward_parameters import signature
@@ -219,6 +220,9 @@ def _called(model: TorchModel, leaves: list[Any], spec: Any) -> tuple[Any, tuple
             result = model.module(*args, **kwargs)
         return result, () if lazy else watched.changes()
     except Exception as error:
+        lacking = None if user_line(error) else MissingArgument().read(str(error))
+        if lacking is not None:
+            raise OnnxsmithError(replace(lacking, where=f"{type(model.module).__qualname__}.forward")) from error
         raise problem(
             "export/forward-failed",
             "the model raised an error on its example inputs",

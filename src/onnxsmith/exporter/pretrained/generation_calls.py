@@ -20,6 +20,7 @@ from onnxsmith.exporter.factory import model_line, user_line
 from onnxsmith.exporter.inputs import object_flattening
 from onnxsmith.exporter.inputs.object_rebuilding import Unpacked
 from onnxsmith.exporter.pretrained.static_cache import Fixed
+from onnxsmith.exporter.pretrained.tasks import STATELESS
 
 MOST = 3
 """Limits the batch of a call."""
@@ -257,5 +258,5 @@ def _no_state(module: Any, why: str) -> Any:
         "export/no-state",
         f"{type(module).__name__} returns no state from which the next call can continue",
         why=why,
-        fix="export the task without -with-past: that file takes the whole text in each call",
+        fix=STATELESS,
     )

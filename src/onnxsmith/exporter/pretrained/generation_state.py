@@ -19,6 +19,7 @@ from onnxsmith.exporter.inputs import object_flattening
 from onnxsmith.exporter.pretrained.generation_calls import MOST, Asking, asking, close, copied, goes_on, main, owned
 from onnxsmith.exporter.pretrained.image_continuation import LIMIT, goes_on_after
 from onnxsmith.exporter.pretrained.static_cache import UNFIX, Fixed
+from onnxsmith.exporter.pretrained.tasks import STATELESS
 
 _PAST, _NEW = 8, 3
 """The example's call has this many past tokens and new tokens. A choice: small and different from each other."""
@@ -197,9 +198,7 @@ def _generated(asked: Asking, leaves: list[_Leaf]) -> tuple[list[dict[str, Any]]
                     where=f"token {at} of a text, batch {batch}",
                     why="a text that is generated step by step from these tensors differs from the one that the model "
                     "generates",
-                    fix=UNFIX
-                    if asked.fixed
-                    else "export the task without -with-past: that file takes the whole text in each call",
+                    fix=UNFIX if asked.fixed else STATELESS,
                 )
             state = _as_the_example(asked, result[asked.result])
     if asked.fixed:  # generated numbers of past tokens leave no room for a long text

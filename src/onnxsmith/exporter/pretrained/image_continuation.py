@@ -13,6 +13,7 @@ import torch
 
 from onnxsmith.base.problem import problem
 from onnxsmith.exporter.pretrained.generation_calls import ALIKE, Asking, close, copied, main, untouched
+from onnxsmith.exporter.pretrained.tasks import STATELESS
 
 LIMIT = "reads no image: goes on from the state of a first call with it"
 """Says the limit of such a file in a headline."""
@@ -83,5 +84,5 @@ def _kept(module: Any, why: str) -> Any:
         why=f"{why}. Models with positions of several axes (Qwen2-VL) keep there how many positions the image takes"[
             :600
         ],
-        fix="export the task without -with-past: that file takes the image and the whole text in each call",
+        fix=STATELESS,
     )

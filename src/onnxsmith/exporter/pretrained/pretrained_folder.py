@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from onnxsmith.base.words import first_few, several
 from onnxsmith.exporter.factory import TorchModel, broken_package
 from onnxsmith.exporter.pretrained.example_makers import ranges
 from onnxsmith.exporter.pretrained.pretrained_examples import CACHE, PAST_INPUT, examples
-from onnxsmith.exporter.pretrained.tasks import PAST, chosen
+from onnxsmith.exporter.pretrained.tasks import PAST, STATELESS, chosen
 from onnxsmith.graph.structure.dim_ranges import Range
 
 _SAFE, _PICKLED = "*.safetensors", "pytorch_model*.bin"
@@ -46,7 +48,7 @@ def load(place: str, task: str) -> Pretrained:
             "the file config.json does not exist",
             where=str(config_file.absolute()),
             why="a model is loaded from a local folder with a config.json; nothing is downloaded",
-            fix="give the folder that save_pretrained wrote, or the folder of the downloaded model",
+            fix=_nearest(path),
         )
     transformers = _transformers()
     folder = config_file.parent
@@ -59,11 +61,36 @@ def load(place: str, task: str) -> Pretrained:
         raise
     except Exception as error:
         raise _explained(error, config_file) from error
-    found = examples(module, config, folder, task)
+    try:
+        found = examples(module, config, folder, task)
+    except OnnxsmithError as error:
+        if error.problem.fix != STATELESS:
+            raise
+        fix = f"--task {task.removesuffix(PAST)}: that file takes the whole text in each call"
+        raise OnnxsmithError(replace(error.problem, fix=fix)) from error
     notes = (f"{type(module).__name__} for {task}", *notes)
     names = {CACHE: PAST_INPUT}
     model = TorchModel(module, (), found.kwargs, notes=notes, names=names, limits=found.limits, more=found.more)
     return Pretrained(model, found.dynamic, ranges(folder, found.kwargs.get("pixel_values")))
+
+
+_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+"""Matches the name of a model on the Hub: `bert-base-uncased`, `owner/name`."""
+
+
+def _nearest(path: Path) -> str:
+    """Tells which folder to give in place of one without a configuration."""
+    found = sorted(one.parent for form in ("*", "snapshots/*") for one in path.glob(f"{form}/config.json"))
+    if found:
+        return f"write {found[-1]} in place of {path}: it has a config.json"
+    beside = [str(one.parent) for one in path.parent.glob("*/config.json")]
+    if nearest := difflib.get_close_matches(str(path), beside, 1):
+        return f"write {nearest[0]} in place of {path}"
+    name = str(path)
+    if path.exists() or not _HUB_NAME.fullmatch(name):
+        return "give the folder that save_pretrained wrote, or the folder of a downloaded model"
+    code = f'from huggingface_hub import snapshot_download as load; load("{name}", local_dir="{name}")'
+    return f"give the folder that save_pretrained wrote; or download the model first: `python -c '{code}'`"
 
 
 def _transformers() -> Any:
@@ -115,10 +142,17 @@ def _loaded(saved: Any, info: Any) -> Iterator[str]:
 
 def _explained(error: Exception, where: Path) -> OnnxsmithError:
     text = f"{type(error).__name__}: {error}"
+    factory = "a factory, and export file.py:factory"
+    if '"auto_map"' in where.read_text(encoding="utf-8", errors="replace"):
+        fix = f"load it with trust_remote_code=True in {factory}: onnxsmith does not run the code beside the model"
+    elif "does not recognize this architecture" in text:
+        fix = f"`pip install --upgrade transformers`; or make the model in {factory}"
+    else:
+        fix = f"correct what the error names in {where.parent}; or load the model in {factory}"
     return broken_package(error) or problem(
         "export/transformers-folder",
         "transformers cannot load a model from this folder",
         where=str(where),
         why=" ".join(text.split())[:600],
-        fix="load it in python with AutoModel.from_pretrained and fix the error; onnxsmith runs no code of the folder",
+        fix=fix,
     )

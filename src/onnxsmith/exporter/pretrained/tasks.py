@@ -11,6 +11,8 @@ from onnxsmith.base.words import in_place_of
 
 PAST = "-with-past"
 """Ends the names of tasks whose model takes and returns a cache of keys and values."""
+STATELESS = f"export the task without {PAST}: that file takes the whole text in each call"
+"""Is the fix for a model without a state that a file could take."""
 
 _CLASSES = {
     "audio-classification": ("AudioClassification",),

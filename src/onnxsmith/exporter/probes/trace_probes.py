@@ -13,6 +13,7 @@ from onnxsmith.exporter.factory import place
 from onnxsmith.exporter.graph import baked_inputs
 from onnxsmith.exporter.probes.base import Case, Probe
 from onnxsmith.exporter.tracing import trace_diagnosis
+from onnxsmith.exporter.tracing.frozen_axes import fixed_by_the_model
 from onnxsmith.exporter.translating import custom_operators, missing_operators
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.verification import runtime_choice
@@ -58,15 +59,7 @@ class Axes(Probe):
                 continue
             name = dims[one.port][one.axis]
             yield Finding(
-                Problem(
-                    "export/frozen-axis",
-                    f"axis {one.axis} of input {one.port!r} ({name}) is fixed to {one.value} by the model",
-                    where=one.line,
-                    why="this line works for one size only: it has a number in the code, a shape that must match "
-                    "another shape, or a size that was turned into a Python number",
-                    fix=f"make the line follow the size ({one.port}.shape[{one.axis}] without int(), -1 in a reshape), "
-                    f"or leave {one.port}:{one.axis} out of --dynamic",
-                ),
+                fixed_by_the_model(one, case.built.program),
                 Weight.NOTE if case.dynamic else Weight.STOPS,
                 "recompose",
                 said=f"{name} was inferred to be a constant ({one.value})",

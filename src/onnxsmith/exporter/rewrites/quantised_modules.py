@@ -68,7 +68,7 @@ class FakeQuantizers(Rewrite):
     title = "fake quantizers quantise and dequantise with their scales and zero points"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
-        observing = [path for path, part in module.named_modules() if _observes(part)]
+        observing = {path: part for path, part in module.named_modules() if _observes(part)}
         if observing:
             raise _observers_on(observing)
         return instead_where(_is_fake_quantizer, module, _forward, stack)
@@ -98,11 +98,14 @@ def _forward(self: Any, x: torch.Tensor) -> torch.Tensor:
     return torch.fake_quantize_per_tensor_affine(x, self.scale, self.zero_point, low, high)
 
 
-def _observers_on(paths: list[str]) -> Exception:
+def _observers_on(observing: dict[str, torch.nn.Module]) -> Exception:
+    paths, parts = list(observing), list(observing.values())
+    is_torchao = type(parts[0]).__module__.startswith("torchao.")
+    library = "torchao.quantization.pt2e" if is_torchao else "torch.ao.quantization"
     return problem(
         "export/observers-on",
         f"the observer of {paths[0]!r} is on" + (f", and of {len(paths) - 1} more" if len(paths) > 1 else ""),
         where=paths[0],
         why="an observer changes the scale with every call, also in evaluation mode; a graph has one scale",
-        fix="turn the observers off before the export: model.apply(torch.ao.quantization.disable_observer)",
+        fix=f"turn the observers off before the export: model.apply({library}.disable_observer)",
     )

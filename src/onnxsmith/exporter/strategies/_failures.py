@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,9 +11,9 @@ from torch.export import ExportedProgram
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.exporter.causes._message_text import line_in, plain, sentence
 from onnxsmith.exporter.causes.base import recognise
-from onnxsmith.exporter.factory import model_line
+from onnxsmith.exporter.factory import model_line, user_line
 from onnxsmith.exporter.module import function_transforms
-from onnxsmith.exporter.tracing.frozen_axes import Frozen, FrozenAxisError
+from onnxsmith.exporter.tracing.frozen_axes import Frozen, FrozenAxisError, fixed_by_the_model
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.tracing.trace import Tracing
 from onnxsmith.exporter.translating.missing_operators import problem_of, shapeless, untranslated
@@ -22,7 +23,7 @@ from onnxsmith.runtimes.torch_eager import TorchProgram
 def of_trace(error: Exception, program: TorchProgram, trace: Tracing) -> OnnxsmithError:
     """The problem of a trace that raised `error`."""
     if isinstance(error, OnnxsmithError):  # raised by a translation of this package
-        return error
+        return error if error.problem.where else error.at(model_line(error))
     text = str(error)
     if trace.watch.frozen:
         return _frozen(trace.watch.frozen, program, tuple(trace.questions.found.values()))
@@ -43,7 +44,9 @@ def of_trace(error: Exception, program: TorchProgram, trace: Tracing) -> Onnxsmi
         "torch.export could not trace the model",
         where=where,
         why=sentence(text),
-        fix="rewrite the line at which tracing stopped with tensor operations",
+        fix=f"rewrite {where} with tensor operations"
+        if where
+        else "move what is not part of the network out of forward: export a module that calls only the network",
     )
 
 
@@ -56,7 +59,8 @@ def _has_objects(program: TorchProgram) -> bool:
 def _transformed(error: Exception, known: Problem | None, program: TorchProgram, where: str) -> OnnxsmithError | None:
     """Returns the problem of a trace that stopped in a derivative or in `vmap`, or that lost a tensor in it."""
     is_lost = known is not None and known.id == "forward/data-attribute"
-    if not is_lost and (known is not None or not function_transforms.stopped_in(error)):
+    is_said = known is not None and known.id != "export/capture-failed"
+    if not is_lost and (is_said or not function_transforms.stopped_in(error)):
         return None
     name = function_transforms.used_by(program.module)
     if not name:
@@ -71,18 +75,7 @@ def _transformed(error: Exception, known: Problem | None, program: TorchProgram,
 
 
 def _frozen(found: Sequence[Frozen], program: TorchProgram, branches: Sequence[SizeBranch]) -> OnnxsmithError:
-    first = found[0]
-    dims = {port.name: port.shape or () for port in program.signature.inputs}
-    named = "".join(f" ({dim})" for dim in dims[first.port][first.axis : first.axis + 1])
-    said = Problem(
-        "export/frozen-axis",
-        f"axis {first.axis} of input {first.port!r}{named} is fixed to {first.value} by the model",
-        where=first.line,
-        why="this line works for one size only: it has a number in the code, a shape that must match another shape, "
-        "or a size that was turned into a Python number",
-        fix=f"leave {first.port}:{first.axis} out of --dynamic, or make the line follow the size: -1 in a reshape, "
-        "x.shape[i] without int()",
-    )
+    said = fixed_by_the_model(found[0], program)
     axes, lines = [(one.port, one.axis) for one in found], [one.line for one in found]
     return FrozenAxisError(said, axes, lines, branches)
 
@@ -99,13 +92,31 @@ def of_translation(error: Exception, exported: ExportedProgram) -> OnnxsmithErro
     if known is not None and known.id == "export/no-translation":
         found = untranslated(exported)
         return OnnxsmithError(problem_of(found) if found else known)
-    if known is not None:
+    if known is not None and known.id != "export/translation-failed":
         has_own = known.why != sentence(plain(text))
         return OnnxsmithError(known if has_own else replace(known, why=sentence(str(cause))))
+    return _of_a_node(cause, text, exported)
+
+
+_NODE = re.compile(r"Error when translating node %(\w+) .*?target=torch\.ops\.(\w+)\.(\w+)")
+
+
+def _of_a_node(cause: BaseException, text: str, exported: ExportedProgram) -> OnnxsmithError:
+    """The problem of an operator whose translation raised `cause`: one of torch, or the user's own."""
+    named = _NODE.search(text)
+    operator = f"{named[2]}::{named[3]}" if named else ""
+    nodes = [node for node in exported.graph.nodes if named and node.name == named[1]]
+    lines = [line_in(str(node.meta.get("stack_trace", ""))) for node in nodes]
+    own = user_line(cause)
+    fix = "write this line with other operators"
+    if own:
+        fix = f"correct the translation at {own}, or leave it out"
+    elif operator:
+        fix += f"; or compute the operator with others of PyTorch: @onnxsmith.register({operator!r})"
     return problem(
         "export/translation-failed",
-        "torch.onnx could not translate the program",
-        where=line_in(text),
+        f"the translation of {operator} to ONNX failed" if operator else "torch.onnx could not translate the program",
+        where=next(filter(None, lines), "") or line_in(text),
         why=sentence(str(cause)),
-        fix="rewrite the operation with operators that have a translation, or try a newer torch",
+        fix=fix,
     )

@@ -14,14 +14,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.words import first_few
 from onnxsmith.exporter.factory import model_frame
 from onnxsmith.exporter.tracing.flat_module import Flat
 
 if TYPE_CHECKING:
     from onnxsmith.exporter.tracing.size_branches import SizeBranch
+    from onnxsmith.runtimes.torch_eager import TorchProgram
 
 _LOG = "torch.fx.experimental.symbolic_shapes"
 _CREATED = re.compile(r"create_symbol (\w+) = \d+ for L\S+\[(\d+)\]\.size\(\)\[(\d+)\]")
@@ -59,6 +61,39 @@ class Frozen:
     axis: int
     value: int
     line: str
+
+
+def fixed_by_the_model(found: Frozen, program: TorchProgram) -> Problem:
+    """The problem of an axis that the model fixed: at a line of its code, or inside a layer, by the shape of a
+    weight."""
+    dims = {port.name: port.shape or () for port in program.signature.inputs}
+    named = "".join(f" ({dim})" for dim in dims[found.port][found.axis : found.axis + 1])
+    what = f"axis {found.axis} of input {found.port!r}{named} is fixed to {found.value} by the model"
+    static = f"leave {found.port}:{found.axis} out of --dynamic"
+    if found.line:
+        return Problem(
+            "export/frozen-axis",
+            what,
+            where=found.line,
+            why="this line works for one size only: it has a number in the code, a shape that must match another "
+            "shape, or a size that was turned into a Python number",
+            fix=f"{static}, or make the line follow the size: {found.port}.shape[{found.axis}] without int(), or -1 in "
+            "a reshape",
+        )
+    return Problem(
+        "export/frozen-axis",
+        what,
+        where=type(program.module).__qualname__,
+        why=f"a layer takes this size only{_of_this_size(program.module, found.value)}",
+        fix=static,
+    )
+
+
+def _of_this_size(module: Any, size: int) -> str:
+    """Names the first weights with an axis of this size, as the end of a sentence."""
+    tensors = (*module.named_parameters(), *module.named_buffers())
+    names = [f"{name} {list(tensor.shape)}" for name, tensor in tensors if size in tensor.shape]
+    return f": see {first_few(names, 2)}" if names else ""
 
 
 @dataclass

@@ -35,7 +35,9 @@ def rewrite(kind: type) -> Callable[[F], F]:
         raise problem(
             "export/rewrite",
             f"{kind!r} is not a class of torch modules",
-            fix="write @onnxsmith.rewrite(SomeModule), with a class that is derived from torch.nn.Module",
+            fix=f"give its class: @onnxsmith.rewrite({type(kind).__qualname__})"
+            if isinstance(kind, torch.nn.Module)
+            else "write @onnxsmith.rewrite(SomeModule), with a class that is derived from torch.nn.Module",
         )
 
     def register(function: F) -> F:

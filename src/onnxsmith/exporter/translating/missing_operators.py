@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import shlex
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,7 +18,8 @@ from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.seams.torch import operators, translator
 from onnxsmith.base.seams.torch.tensors import mode_of
 from onnxsmith.exporter.causes._message_text import line_in
-from onnxsmith.exporter.factory import place
+from onnxsmith.exporter.causes.exporter_messages import REASONS
+from onnxsmith.exporter.factory import is_target, place
 
 _SHAPELESS = re.compile(r"no fake impl registered for <CustomOpDef\(([\w.:]+)\)>|([\w.]+::[\w.]+): attempted to run")
 
@@ -43,14 +45,24 @@ class UntranslatedError(OnnxsmithError):
 def problem_of(found: list[Missing]) -> Problem:
     """Makes one problem for all operators, at the line of the first."""
     targets = list(dict.fromkeys(one.target for one in found))
+    reasons = [REASONS[name] for name in (one.replace("::", ".") for one in targets) if name in REASONS]
     return Problem(
         "export/no-translation",
         f"no ONNX translation for {', '.join(targets)}",
         where=found[0].where,
-        why=f"{found[0].said}; the pull request to PyTorch that torch advises is not necessary",
+        why=f"{'; '.join(reasons) or found[0].said}; the pull request to PyTorch that torch advises is not necessary",
         fix=f"register a function that computes it with PyTorch's operators, @onnxsmith.register({targets[0]!r}), or "
-        "use other operators; `onnxsmith diagnose` prints the code",
+        "use other operators",
     )
+
+
+def with_code(error: OnnxsmithError, target: str) -> OnnxsmithError:
+    """Adds to the error of operators without a translation how to get the code that registers them. `target` names the
+    exported module."""
+    if error.problem.id != "export/no-translation":
+        return error
+    called = f"`onnxsmith diagnose {shlex.quote(target)}`" if is_target(target) else "onnxsmith.diagnose(module, args)"
+    return type(error)(replace(error.problem, fix=f"{error.problem.fix}; {called} prints the code"))
 
 
 def untranslated(exported: ExportedProgram) -> list[Missing]:

@@ -69,7 +69,8 @@ def as_writer(symbolic: Callable[..., Any], signature: inspect.Signature, name: 
                 f"the symbolic of {name} uses a part of torch's older exporter that is gone",
                 where=f"{getattr(plain, '__qualname__', plain)}",
                 why=f"{type(error).__name__}: {error}"[:300],
-                fix=f"write the operator with PyTorch's own: onnxsmith.register({name!r}, lambda x, …: x * 2)",
+                fix="write its nodes with g.op alone; or compute it with PyTorch's operators: "
+                f"onnxsmith.register({name!r}, lambda {', '.join(signature.parameters)}: …)",
             ) from error
 
     write.__name__ = getattr(plain, "__name__", "symbolic")
