@@ -14,7 +14,6 @@ import torch
 from onnxscript import opset18
 
 import onnxsmith
-from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.exporter.translating.register import forget
 from onnxsmith.viewer.inspection import explain
 from tests.fixes.harness import Call, Case, helps, parameters
@@ -27,6 +26,7 @@ pytestmark = [
 
 ALONE = f"{EXPORT} --strategy torch-export"
 LINEAR_FILES = {"model.py": LINEAR}
+SCRIPTED = LINEAR.replace("torch.nn.Linear(3, 2)", "torch.jit.script(torch.nn.Linear(3, 2))")
 
 
 def net(text: str, returned: str) -> str:
@@ -257,9 +257,17 @@ CASES: list[Case | Call] = [
     ),
     alone(
         "export/capture-failed",
-        LINEAR.replace("torch.nn.Linear(3, 2)", "torch.jit.script(torch.nn.Linear(3, 2))"),
+        SCRIPTED,
         LINEAR,
         "before torch.jit.script",
+    ),
+    Case(
+        "export/capture-failed",
+        f"{EXPORT} --no-verify",
+        {"model.py": SCRIPTED},
+        by_hand=EXPORT,
+        says=["leave --no-verify out"],
+        name="a trace by example",
     ),
     code(
         "export/constant-input",
@@ -418,17 +426,3 @@ CASES: list[Case | Call] = [
 @pytest.mark.parametrize("one", parameters(CASES))
 def test_the_fix_helps(one: Case | Call, tmp_path: Path) -> None:
     helps(one, tmp_path)
-
-
-class Copied(torch.nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        import copy
-
-        return copy.deepcopy(x) * 2
-
-
-def test_a_trace_that_is_not_tried_without_verification_is_offered() -> None:
-    with pytest.raises(OnnxsmithError) as raised:
-        onnxsmith.export(Copied(), (torch.rand(2, 3),), verify=False)
-    assert "leave --no-verify out" in raised.value.problem.fix
-    assert onnxsmith.export(Copied(), (torch.rand(2, 3),)).ok
