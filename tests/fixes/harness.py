@@ -36,8 +36,9 @@ class Case:
 
     `nth` counts the remedy that is pasted, from 0. `fill` maps words that stand for something (`DATA`) to what the
     reader has. `goes_on` says what follows a pasted command: the failed command again, or nothing, because the pasted
-    one does the work. `by_hand` is the command that a reader makes of words, `changes` the files that the reader
-    writes; then `says` are the parts of the fix that lead to them.
+    one does the work; `then` is the failed command as it is after the pasted one, if that wrote a file for it. `by_hand`
+    is the command that a reader makes of words, `changes` the files that the reader writes; then `says` are the parts
+    of the fix that lead to them.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Case:
     nth: int = 0
     fill: Mapping[str, str] = field(default_factory=dict)
     goes_on: bool = True
+    then: str = ""
     by_hand: str = ""
     changes: Mapping[str, Content] = field(default_factory=dict)
     says: Sequence[str] = ()
@@ -64,7 +66,7 @@ class Call:
     name: str = ""
 
 
-_OTHERS = ("python -c ", "mkdir ", "cp ", "mv ", "chmod ")
+_OTHERS = ("python -c ", "printf ", "mkdir ", "cp ", "mv ", "chmod ")
 """Names the commands of other programs that a case carries out."""
 
 
@@ -138,7 +140,9 @@ def _next(one: Case, found: Problem) -> list[str]:
     assert remedy.kind == "command", f"nothing can be pasted: {remedy}"
     if not pasted.startswith(("onnxsmith ", *_OTHERS)):
         pytest.fail(f"a command of another program is not run here: {pasted}")
-    return [pasted, one.command] if one.goes_on else [pasted]
+    first, divider, second = pasted.partition("; onnxsmith ")
+    pasted_commands = [first, f"onnxsmith {second}"] if divider else [pasted]
+    return [*pasted_commands, one.then or one.command] if one.goes_on else pasted_commands
 
 
 def _says(found: Problem, parts: Sequence[str]) -> None:

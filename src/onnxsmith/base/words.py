@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Collection, Iterable
+from decimal import ROUND_UP, Decimal
 
 
 def several(count: int, noun: str, plural: str = "") -> str:
@@ -46,6 +47,12 @@ def told_apart(*numbers: float, digits: int = 6) -> tuple[str, ...]:
 
     count = next(filter(shows, range(digits, _DIGITS)), _DIGITS)
     return tuple(f"{number:.{count}g}" for number in numbers)
+
+
+def rounded_up(number: float) -> str:
+    """Writes a positive number with one digit, rounded up: `0.0011` as `0.002`."""
+    exact = Decimal(number)
+    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted()), ROUND_UP)):g}"
 
 
 def change(before: float, after: float, digits: int = 6) -> str:

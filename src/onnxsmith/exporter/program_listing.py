@@ -13,7 +13,7 @@ from onnxsmith.base.report.parts.capture import Program, ProgramLine
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import several
 from onnxsmith.exporter import factory
-from onnxsmith.graph.files.load import TEXT_SUFFIXES, load
+from onnxsmith.graph.files.load import TEXT_SUFFIXES, load, near_files
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.reading.program_lines import beside
 from onnxsmith.runtimes import base as runtimes
@@ -56,7 +56,8 @@ def _program(source: str) -> tuple[str, list[ProgramLine]]:
 
     path = Path(source)
     if path.suffix in (".pt2", ".pt", ".pth") and not path.is_file():
-        raise _unreadable(source, "there is no such file")
+        near = near_files(path) or f"check the path; relative paths start at {Path.cwd()}"
+        raise _unreadable(source, "there is no such file", near)
     if path.suffix == ".pt2":
         from onnxsmith.exporter.tracing.exported_program import read
 
@@ -78,7 +79,12 @@ def _scripted(path: Path) -> Any:
         with quiet():
             return torch.jit.load(path, map_location="cpu")  # type: ignore[no-untyped-call]
     except (RuntimeError, ValueError, OSError) as error:
-        raise _unreadable(str(path), f"{type(error).__name__}: {error}"[:300]) from error
+        fix = (
+            f"for a file of weights, write a function that builds the module, loads {path.name} into it and returns it with "
+            "example inputs, and give FILE.py:FUNCTION; for TorchScript, write the file with "
+            f"torch.jit.save(torch.jit.script(module), {str(path)!r})"
+        )
+        raise _unreadable(str(path), f"{type(error).__name__}: {error}"[:300], fix) from error
 
 
 def _traced(model: factory.TorchModel, source: str) -> Any:
@@ -104,13 +110,13 @@ def _traced(model: factory.TorchModel, source: str) -> Any:
             ) from error
 
 
-def _unreadable(where: str, why: str) -> Exception:
+def _unreadable(where: str, why: str, fix: str) -> Exception:
     return problem(
         "inspect/program-unreadable",
         "the file holds no program that can be shown",
         where=where,
         why=why,
-        fix="write it with torch.jit.save(scripted, 'model.pt') or torch.export.save(program, 'model.pt2')",
+        fix=fix,
     )
 
 

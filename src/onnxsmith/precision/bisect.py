@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -14,13 +16,14 @@ import onnx_ir as ir
 from onnxsmith.base.clock import Clock, advance, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.quantisation import Precision
+from onnxsmith.base.report.parts.quantisation import NO_KERNEL, Precision
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Verify
 from onnxsmith.base.spelling import in_python
+from onnxsmith.base.words import rounded_up
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
@@ -131,15 +134,21 @@ def bisect(
             file = None if model is None else in_file(load(model), NARROW[to])
             part = replace(part, bytes_before=nbytes[0], bytes_after=nbytes[1], file=file)
     checks = tuple(with_clauses(one, inside, *wrong) for one in search.verified)
-    report = _report(where, part, checks, (shown, Timing(clock.passed())), doubts)
+    report = _report(where, part, checks, (shown, Timing(clock.passed())), doubts, most=search.most)
     return Result(report, mixed if agrees else None, target if agrees else None)
 
 
 def _report(
-    where: str, part: Precision, verified: tuple[Verification, ...], rest: tuple[Part, ...], doubts: Sequence[Problem]
+    where: str,
+    part: Precision,
+    verified: tuple[Verification, ...],
+    rest: tuple[Part, ...],
+    doubts: Sequence[Problem],
+    *,
+    most: float,
 ) -> Report:
     last = next((one for one in verified if not one.equal), verified[0])
-    in_vain = (_in_vain(where, part),) if part.is_in_vain else ()
+    in_vain = (_in_vain(where, part, most),) if part.is_in_vain else ()
     return Report(
         "bisect",
         Verdict.FAILED if in_vain else verdict(last),
@@ -149,17 +158,32 @@ def _report(
     )
 
 
-def _in_vain(where: str, part: Precision) -> Problem:
+def _in_vain(where: str, part: Precision, most: float) -> Problem:
+    """Returns the problem that nothing was gained. `most` is the worst difference with everything narrow, relative to
+    the scale of an output."""
     fixed = [f"{', '.join(operators)}: {reason}" for reason, operators in part.fixed.items()]
-    kept = [f"{len(part.kept)} have to stay in float32 for the tolerance"] if part.kept else []
+    lacking = sum(one.why == NO_KERNEL for one in part.kept)
+    rounded = len(part.kept) - lacking
+    kept = [f"{rounded} have to stay in float32 for the tolerance"] if rounded else []
+    kept += [f"the runtime has no kernels for {lacking}"] if lacking else []
+    remedies = [f"allow what everything in {part.to} costs: --tolerance {rounded_up(most)}"] if 0 < most < 1 else []
+    remedies = remedies if rounded else []
+    remedies += ["look for a list for a runtime that has the kernels: --any-runtime"] if lacking else []
+    later = max((int(found[1]) for reason in part.fixed if (found := _LATER.search(reason))), default=0)
+    if later:
+        newer = f"onnxsmith opset {shlex.quote(where)} {later} -o newer.onnx"
+        remedies.append(f"convert the model to a newer opset: `{newer}`, and search newer.onnx")
     return problem(
         "bisect/nothing-narrow",
         f"nothing that takes memory or time could be made {part.to}",
         where=f"{where}: {part.narrow} of {part.nodes} nodes, {part.weights_narrow} of {part.weights} weights",
-        why="; ".join([*kept, *fixed])[:400],
-        fix="give a wider --tolerance, or --any-runtime if the runtime lacks kernels; "
-        "`onnxsmith explain bisect/nothing-narrow` lists more",
+        why="; ".join([*kept, *fixed])[:400] or "nothing that computes or is stored is in float32",
+        fix="; or ".join(remedies) or f"use the model as it is: nothing else in it can be {part.to}",
     ).problem
+
+
+_LATER = re.compile(r"before opset (\d+)")
+"""Matches the opset in the reason why an operator cannot be narrow (`narrowable_nodes`)."""
 
 
 class _Search:
@@ -180,7 +204,7 @@ class _Search:
         self.unsupported: frozenset[str] = frozenset()
         self.kept: tuple[str, ...] = ()
         self.own: dict[str, float] = {}
-        self.before = ""
+        self.before, self.most = "", 0.0
         self.verified: tuple[Verification, ...] = ()
         self.seconds = 0.0
         self._interface = signature(loaded)
@@ -220,6 +244,7 @@ class _Search:
         with stage("compare all"):
             whole = self._check(frozenset(), rounded=True)[0]
         self.before = _worst(whole)
+        self.most = max((output.worst_rel for output in whole.outputs), default=0.0)
 
     def _search(self) -> None:
         # Tried before `_order`, which runs the model to rank the nodes.
@@ -251,11 +276,19 @@ class _Search:
                 f"no variant within tolerance was found in {len(self.trials.seen)} tries",
                 fix=f"allow more tries: --tries {4 * len(self.trials.seen)}; or a wider tolerance",
             )
+        trial = self.trials.trial(every)
+        most = trial.found.worst_rel
         return problem(
             "bisect/none-suffices",
             "no keep-list is enough: even with every node in float32 the outputs are out of tolerance",
-            why=str(self.trials.trial(every)),
-            fix="give a wider --tolerance; see `onnxsmith explain bisect/none-suffices`",
+            why=f"{trial}; no node is to blame: {self.name} computes the model otherwise when it is changed",
+            fix="; or ".join(
+                [
+                    *(["compare on another runtime: --runtime reference"] if self.name != "reference" else []),
+                    *([f"allow this difference: --tolerance {rounded_up(most)}"] if 0 < most < 1 else []),
+                ]
+            )
+            or "give a wider --tolerance",
         )
 
     def _passes_check(self) -> bool:

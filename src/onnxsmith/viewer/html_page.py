@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -84,11 +85,13 @@ def file_of(name: str) -> Path:
     """
     path = model_path(name)
     if path is None:
+        is_torch = ".py:" in name
+        exported = f"`onnxsmith export {shlex.quote(name)} -o exported.onnx`, and give exported.onnx in place of {name}"
         raise problem(
             "view/no-file",
             "--view shows a model file, and the command has none",
             where=name or "no output file",
-            why="a torch model is code, which has no nodes to show",
-            fix="leave --view out, or name an .onnx file",
+            why="a torch model is code, which has no nodes to show" if is_torch else "no file was written",
+            fix=f"leave --view out; or export the model first: {exported}" if is_torch else "leave --view out",
         )
     return path

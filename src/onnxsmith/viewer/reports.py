@@ -149,6 +149,9 @@ def _without_figures(given: Given, known: Iterable[str]) -> OnnxsmithError:
 
 def _of_another(given: Given, hits: int, asked: int, models: Sequence[Viewed]) -> OnnxsmithError:
     files = named(given.report.models)
+    shown = models[0].scene.path or "this model"
+    there = next((one.path for one in given.report.models if one.path and Path(one.path).exists()), "")
+    view = f"`{shlex.join(['onnxsmith', 'view', there, '--with', given.name])}`" if there else ""
     few = (
         f"only {hits:,} of its {asked:,} names are nodes here"
         if hits
@@ -159,7 +162,8 @@ def _of_another(given: Given, hits: int, asked: int, models: Sequence[Viewed]) -
         f"the report is of another model: {few}",
         where=given.name,
         why=f"the report is of {files}" if files else "the report does not say which file it is of",
-        fix=f"make the report of {models[0].scene.path or 'this model'}, or view the model that it was made of",
+        fix=f"view the model that the report is of{view and f': {view}'}; or run {given.report.command} on {shown}, "
+        f"with --json, and give that report",
     )
 
 

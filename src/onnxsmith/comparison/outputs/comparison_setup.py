@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from onnxsmith.comparison.outputs.single_input_layers import only_grown
 from onnxsmith.comparison.outputs.state_names import fed_back
 from onnxsmith.editor.edit import Edit
 from onnxsmith.editor.steps.extract import Extract
+from onnxsmith.exporter.factory import is_target
 from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.runtimes import base as runtimes
@@ -35,6 +37,7 @@ from onnxsmith.runtimes.base import Options, Program, Session
 from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.verification import float64_session, free_values, random_draws, runtime_choice
 from onnxsmith.verification.arbiter import Arbiter
+from onnxsmith.verification.by_layer.replay import Recording
 from onnxsmith.verification.explore import Plan
 from onnxsmith.verification.free_values import Free
 from onnxsmith.verification.inputs import size_limits, user_inputs
@@ -76,13 +79,7 @@ def sections(section: Section, a: SideSource, b: SideSource) -> tuple[SideSource
 
 def _cut(section: Section, side: SideSource) -> SideSource:
     if side.model is None:
-        raise problem(
-            "compare/no-part",
-            "only ONNX models can be compared in part",
-            where=side.label,
-            why="a torch model has no tensors by name before it is exported",
-            fix="export it, and compare the file",
-        )
+        raise _no_part(side)
     try:
         edit = Edit(side.model, None, verify=False)
         edit.apply([Extract(from_=list(section.start) or None, to=list(section.end) or None)])
@@ -90,6 +87,23 @@ def _cut(section: Section, side: SideSource) -> SideSource:
         found = error.problem
         raise OnnxsmithError(dataclasses.replace(found, where=f"{side.label}, {found.where}")) from error.__cause__
     return _moved(replace(side, model=edit.model), side)
+
+
+def _no_part(side: SideSource) -> OnnxsmithError:
+    name = side.label.rpartition(" on ")[0]
+    why, fix = "a torch model has no tensors by name before it is exported", ""
+    if isinstance(side.source, Recording):
+        why = "the file holds values, which were computed from the graph inputs: nothing in it can be cut out"
+        fix = "leave --from and --to out, or compare with the model that these values were dumped from"
+    elif is_target(name):
+        fix = f"export it, and compare the file: `onnxsmith export {shlex.quote(name)} -o exported.onnx`"
+    return problem(
+        "compare/no-part",
+        "only ONNX models can be compared in part",
+        where=side.label,
+        why=why,
+        fix=fix or "export it, and compare the file: onnxsmith.export(module, args, output='exported.onnx')",
+    )
 
 
 def _moved(cut: SideSource, side: SideSource) -> SideSource:

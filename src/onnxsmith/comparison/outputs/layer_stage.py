@@ -10,7 +10,7 @@ from pathlib import Path
 from onnxsmith.base.clock import advance
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Part
-from onnxsmith.base.report.parts.layers import Cause, FirstSeen, Layers, LayersByInput, OneInput
+from onnxsmith.base.report.parts.layers import Cause, FirstSeen, Layer, Layers, LayersByInput, OneInput
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.comparison.outputs.candidate_state import Recorder
@@ -94,15 +94,19 @@ def blamed(layers: Layers, candidate: str) -> tuple[Problem, ...]:
             + (f", in its body {inside.step}" if inside is not None else "")
             + (f", from {first.place()}" if first.place() else ""),
             why="; ".join(why),
-            fix=_fix(cause, candidate),
+            fix=_fix(first, cause, candidate),
         ),
     )
 
 
-def _fix(cause: Cause | None, candidate: str) -> str:
+def _fix(first: Layer, cause: Cause | None, candidate: str) -> str:
     """Returns the fix for a culprit: a patch that undoes its cause, if there is one."""
     if cause is None or not cause.agrees:
-        return "compare the attributes and weights of this node with the reference's"
+        compared = "compare the attributes and weights of this node with the reference's"
+        if not candidate or not first.steps:
+            return compared
+        shown = shlex.join(["onnxsmith", "inspect", candidate, first.steps[0].removeprefix("-> ")])
+        return f"{compared}: `{shown}` shows them"
     if not cause.patch or not candidate:
         return f"undo at {cause.op} {cause.node}: {'; '.join(cause.changes)}"
     lines = " ".join(shlex.quote(line) for line in cause.patch.splitlines())

@@ -3,6 +3,7 @@ that the runtime can run."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -104,13 +105,13 @@ def subjects(models: Sequence[Any], names: Sequence[str]) -> tuple[list[Subject]
         fits = [name for name in names if (name in TORCH) == _is_torch(target)]
         usual = "torch" if _is_torch(target) else runtimes.default()
         if own and (own in TORCH) != _is_torch(target):
-            raise _unfit(own, str(model))
+            raise _unfit(own, [target])
         for name in [own] if own else fits or [usual]:
             used.add(name)
             _add(target, name, found, failed)
     unused = [name for name in names if name not in used]
     if unused:
-        raise _unfit(unused[0], ", ".join(map(_name, models)))
+        raise _unfit(unused[0], [_split(model)[0] for model in models])
     return _named(found), failed
 
 
@@ -131,16 +132,33 @@ def _name(target: Any) -> str:
     return target if isinstance(target, str) else "the given module"
 
 
-def _unfit(name: str, models: str) -> OnnxsmithError:
+def _unfit(name: str, models: Sequence[Any]) -> OnnxsmithError:
     return problem(
         "bench/no-subject",
         f"{name} runs none of the models",
-        where=models,
+        where=", ".join(map(_name, models)),
         why="torch and torch-compile run torch models; all other runtimes run ONNX files",
-        fix="give a torch model beside the file: `onnxsmith bench m.onnx file.py:factory --subject torch`"
-        if name in TORCH
-        else "export the model first: `onnxsmith export file.py:factory -o m.onnx`",
+        fix=_torch_beside(name, models) if name in TORCH else _exported_first(name, models[0]),
     )
+
+
+def _torch_beside(name: str, models: Sequence[Any]) -> str:
+    files = shlex.join([str(one) if isinstance(one, Path) else "m.onnx" for one in models])
+    return (
+        f"name a runtime of ONNX files in place of {name}, such as {runtimes.default()}; or give the torch model beside "
+        f"the file: `onnxsmith bench {files} FILE.py:FACTORY --subject {name}`"
+    )
+
+
+def _exported_first(name: str, model: Any) -> str:
+    target = model if isinstance(model, str) else ""
+    stem = Path(target.partition(":")[0]).stem
+    first = (
+        f"`onnxsmith export {shlex.quote(target)} -o {shlex.quote(f'{stem}.onnx')}`"
+        if target
+        else 'onnxsmith.export(module, args, output="model.onnx")'
+    )
+    return f"export the model, and give the file: {first}; or name torch in place of {name}"
 
 
 def _add(target: Any, name: str, found: list[Subject], failed: list[Failed]) -> None:

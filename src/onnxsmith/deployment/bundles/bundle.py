@@ -12,7 +12,6 @@ import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import ROUND_UP, Decimal
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,7 +27,7 @@ from onnxsmith.base.report.parts.target_checks import Bundle, BundleCheck
 from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
-from onnxsmith.base.words import first_few
+from onnxsmith.base.words import first_few, rounded_up
 from onnxsmith.deployment.bundles import golden_files, interface, licence
 from onnxsmith.deployment.bundles.content import Content
 from onnxsmith.deployment.bundles.dimension_ranges import ranges
@@ -284,8 +283,7 @@ def _allowing(check: BundleCheck) -> str:
     """Returns the option that allows the measured difference, rounded up; empty if none was measured."""
     if check.largest is None or not 0 < check.largest < 1:
         return ""
-    most = Decimal(check.largest).quantize(Decimal(1).scaleb(Decimal(check.largest).adjusted()), ROUND_UP)
-    return f"if the model may be that inexact, allow it: --tolerance {float(most):g}; or look for the cause: "
+    return f"if the model may be that inexact, allow it: --tolerance {rounded_up(check.largest)}; or look for the cause: "
 
 
 def _write_index(content: Content, form: Form, checks: tuple[BundleCheck, ...], place: Path) -> None:

@@ -118,7 +118,7 @@ def check(
         verdict=_verdict(checks, problems),
         headline=said,
         parts=(*parts, Timing(clock.passed())),
-        problems=(*problems, *refusals(checks, str(source or "MODEL"))),
+        problems=(*problems, *refusals(checks, str(source or "MODEL"), [port.name for port in interface.required()])),
     )
     return Result(report, made, path)
 

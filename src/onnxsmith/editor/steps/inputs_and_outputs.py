@@ -381,7 +381,7 @@ class Expose(Step):
                 "edit/not-exposable",
                 f"{name!r} cannot be brought out of its body",
                 why=why,
-                fix="expose the result of the body instead",
+                fix=_around(next(place for place in tensor_paths.places(work.model) if place.name == name)),
             )
         work.become(exposed.model)
         by_name = {value.name: value for value in work.model.graph.outputs}
@@ -394,6 +394,13 @@ class Expose(Step):
             what = "a stack with one row for each run" if outlet.axes else "a list with one tensor for each run"
             done.append(f"{name} as {value.name}, {what}" if outlet.repeated else f"{name} as {value.name}")
         return done
+
+
+def _around(place: tensor_paths.Place) -> str:
+    """Advises to expose a result of the node around a tensor."""
+    node = place.bodies[0].node
+    results = ", ".join(value.name for value in node.outputs if value.name)
+    return f"expose a result of the {node.op_type} around it instead: {results}"
 
 
 def _is_outer(work: Work, value: ir.Value) -> bool:

@@ -34,8 +34,9 @@ class StateWritten(Check):
                 "forward/state",
                 f"forward writes to self.{attribute}, which the next call reads",
                 why="a graph has no state between calls: every call starts with the value from the export",
-                fix=f"pass the state in and out: give forward a last argument {attribute}, and return the new value as "
-                f"the last result; pass net.{attribute} in the first call; or export with --state auto",
+                fix="export with --state auto, which makes it an input and an output of the graph; or pass the state in "
+                f"and out: give forward a last argument {attribute}, return the new value as the last result, and pass "
+                f"net.{attribute} in the first call",
             ),
             node,
             weight=Weight.WRONG,

@@ -32,7 +32,12 @@ def shrink(network: nn.Module, kept: str | Path | Mapping[str, Mapping[str, list
     left = _read(kept)
     plan = _planned(network, left)
     if left:
-        raise _unfit(f"it has no {first_few(sorted(left), _MOST)}")
+        first = sorted(left)[0]
+        raise _unfit(
+            f"it has no {first_few(sorted(left), _MOST)}",
+            "shrink the network that the pruned file was exported from, without simplification: export it with "
+            f"--no-simplify; if you cut these weights by hand, take them out of the list: kept.pop({first!r})",
+        )
     made: dict[torch.Tensor, torch.Tensor] = {}
     for module, own in plan.items():
         before = _tensors(module)
@@ -66,7 +71,10 @@ def _read(kept: str | Path | Mapping[str, Mapping[str, list[int]]]) -> dict[str,
     try:
         return {name: {int(axis): list(rows) for axis, rows in axes.items()} for name, axes in found.items()}
     except (AttributeError, TypeError, ValueError) as error:
-        raise _unfit("it is no keep-list of prune: {parameter: {axis: [index, …]}}") from error
+        raise _unfit(
+            "it is no keep-list of prune: {parameter: {axis: [index, …]}}",
+            "give the file that `onnxsmith prune MODEL -o pruned.onnx --keep-list kept.json` wrote",
+        ) from error
 
 
 def _planned(network: nn.Module, left: dict[str, Axes]) -> dict[nn.Module, dict[str, Axes]]:
@@ -85,7 +93,11 @@ def _planned(network: nn.Module, left: dict[str, Axes]) -> dict[nn.Module, dict[
     for tied in places.values():
         given = [plan[module][name] for module, name in tied if name in plan.get(module, {})]
         if any(one != given[0] for one in given):
-            raise _unfit(f"{tied[0][1]!r} is one parameter of several modules, and the list cuts it in several ways")
+            raise _unfit(
+                f"{tied[0][1]!r} is one parameter of several modules, and the list cuts it in several ways",
+                "give each of these modules a parameter of its own before the export: "
+                f"module.{tied[0][1]} = torch.nn.Parameter(module.{tied[0][1]}.detach().clone())",
+            )
         for module, name in tied if given else ():
             plan.setdefault(module, {})[name] = given[0]
     for module, own in plan.items():
@@ -109,7 +121,11 @@ def _take(
     for axis, rows in axes.items() if tensor is not None else ():
         assert tensor is not None
         if axis >= tensor.dim() or (rows and max(rows) >= tensor.shape[axis]):
-            raise _unfit(f"{full} has the shape {list(tensor.shape)}, the list has {max(rows)} on axis {axis}")
+            raise _unfit(
+                f"{full} has the shape {list(tensor.shape)}, the list has {max(rows)} on axis {axis}",
+                "shrink the network that the pruned file was exported from, as it was then: a network that was shrunk "
+                "already does not fit",
+            )
     plan.setdefault(module, {})[name] = axes
 
 
@@ -177,11 +193,5 @@ def _resize_convolution(module: Any) -> None:
     module.out_channels, module.in_channels = sizes[::-1] if module.transposed else sizes
 
 
-def _unfit(why: str) -> OnnxsmithError:
-    return problem(
-        "prune/other-network",
-        "the keep-list does not fit the network",
-        why=why,
-        fix="shrink the network that the pruned file was exported from, without simplification: "
-        "`onnxsmith export … --no-simplify`; if you cut parameters by hand, give the list as a mapping without them",
-    )
+def _unfit(why: str, fix: str) -> OnnxsmithError:
+    return problem("prune/other-network", "the keep-list does not fit the network", why=why, fix=fix)

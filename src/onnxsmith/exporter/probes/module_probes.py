@@ -14,7 +14,7 @@ from onnxsmith.exporter.inputs.forward_parameters import signature
 from onnxsmith.exporter.lint.random_call import HELD
 from onnxsmith.exporter.module.source_linting import Suspicion
 from onnxsmith.exporter.probes.base import Case, Probe
-from onnxsmith.exporter.tracing.frozen_code import at_line
+from onnxsmith.exporter.tracing.frozen_code import at_line, with_code
 
 
 class Source(Probe):
@@ -45,7 +45,7 @@ class Source(Probe):
                 finding = replace(finding, weight=Weight.NOTE)
             elif finding.weight is Weight.STOPS and suspicion.freezes and case.stuck:
                 finding = replace(finding, weight=Weight.WRONG)
-            yield finding
+            yield with_code(finding)
 
     def _froze(self, suspicion: Suspicion, case: Case) -> bool:
         if case.built is None or not case.symbols:

@@ -29,7 +29,8 @@ def read(path: Path) -> ExportedProgram:
             "the file is not a readable program of torch.export",
             where=str(path),
             why=f"{type(error).__name__}: {error}"[:300],
-            fix="write it with torch.export.save(torch.export.export(module, args), path) and this version of torch",
+            fix=f"write it with torch.export.save(torch.export.export(module, args), {str(path)!r}) and this version of "
+            f"torch, {torch.__version__}",
         ) from error
 
 
@@ -44,7 +45,7 @@ def as_model(exported: ExportedProgram) -> TorchModel:
             "compare/program",
             "the program has no example inputs",
             why="onnxsmith reads the structure of the inputs from them; they were stripped, or never saved",
-            fix="export it again with torch.export.export(module, args)",
+            fix="export it again with torch.export.export(module, args), which keeps args as the example inputs",
         )
     args, kwargs = exported.example_inputs
     return TorchModel(exported.module(), tuple(args), dict(kwargs))

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.report.parts.capture import Finding
 from onnxsmith.base.seams.base import alone
 from onnxsmith.base.words import first_few
 from onnxsmith.exporter.causes._message_text import sentence
@@ -220,8 +221,23 @@ def _pasted(trial: Trial, axes: str) -> tuple[str, str]:
         lines += one.code.splitlines()
         at = one.last + 1
     code = "\n".join(lines)
-    named = f"line {first}" if first == last else f"lines {first} to {last}"
-    return f"write {named} of {file} as below ({trial.outcome}), or leave {axes} out of --dynamic:\n{code}", code
+    return f"write {_lines(first, last)} of {file} as below ({trial.outcome}), or leave {axes} out of --dynamic:\n{code}", code
+
+
+def with_code(finding: Finding) -> Finding:
+    """Returns the finding with its new code in the fix. A fix that offers an option stays, because code would hide
+    it."""
+    said = finding.problem
+    is_new = not finding.first or finding.first > finding.last
+    if not finding.code or is_new or any(one.kind != "words" for one in said.remedies):
+        return finding
+    file = place(said.where)[0]
+    fix = f"write {_lines(finding.first, finding.last)} of {file} as below ({said.fix}):\n{finding.code}"
+    return replace(finding, problem=replace(said, fix=fix))
+
+
+def _lines(first: int, last: int) -> str:
+    return f"line {first}" if first == last else f"lines {first} to {last}"
 
 
 def at_line(suspicion: Suspicion, lines: Sequence[str]) -> bool:

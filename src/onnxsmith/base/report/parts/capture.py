@@ -246,7 +246,8 @@ class Diagnosis(Part):
             if finding.said:
                 yield Text(f"{finding.problem.where or finding.problem.id}: {finding.said}", Tone.PLAIN)
             file = finding.problem.where.rpartition(":")[0]
-            if finding.code and (file, finding.first) not in shown:
+            is_in_fix = finding.code in finding.problem.fix
+            if finding.code and not is_in_fix and (file, finding.first) not in shown:
                 shown.add((file, finding.first))
                 yield Text(f"{_place(finding, file)}:")
                 yield Text(finding.code, verbatim=True)

@@ -151,8 +151,9 @@ def summary(check: TargetCheck) -> str:
     return f"{check.target} refused {several(refused, 'node')}" + ("" if check.complete else " or more")
 
 
-def refusals(checks: Sequence[TargetCheck], model: str) -> tuple[Problem, ...]:
-    """Returns a problem for each target that refuses the model, or of whose numbers nothing good can be said."""
+def refusals(checks: Sequence[TargetCheck], model: str, inputs: Sequence[str]) -> tuple[Problem, ...]:
+    """Returns a problem for each target that refuses the model, or of whose numbers nothing good can be said. `inputs`
+    are the names of the model's inputs."""
     found = []
     for one in checks:
         command = f"onnxsmith check {shlex.quote(model)} --target {shlex.quote(one.target)} --fix -o fixed.onnx"
@@ -162,12 +163,19 @@ def refusals(checks: Sequence[TargetCheck], model: str) -> tuple[Problem, ...]:
             why = one.why if one.stage is Stage.REFUSED else one.as_it_is
             found.append(Problem("target/refused", summary(one), nodes, why, fix or _OTHER_WAY))
         elif one.why and one.stage is not Stage.NOT_TRIED:
-            found.append(Problem("target/not-proved", summary(one), model, one.why, _GIVE_INPUT))
+            found.append(Problem("target/not-proved", summary(one), model, one.why, _give_input(inputs)))
     return tuple(found)
 
 
 _OTHER_WAY = "replace the named nodes, or leave this target out; the page of this problem says how"
-_GIVE_INPUT = "give an input that the model is meant for: --input inputs.npz"
+
+
+def _give_input(names: Sequence[str]) -> str:
+    arrays = ", ".join(f"{name}=…" for name in names[:_FEW]) + (", …" if len(names) > _FEW else "")
+    return (
+        f"give an input that the model is meant for: write it by numpy.savez('inputs.npz', **dict({arrays})) and add "
+        "--input inputs.npz"
+    )
 
 
 @dataclass(frozen=True)
