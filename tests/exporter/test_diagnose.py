@@ -115,9 +115,10 @@ def test_random_numbers_are_a_note() -> None:
 def test_numbers_to_pass_in_get_the_dynamic_axes_too() -> None:
     """Without them the new module, which adds them to x, would accept one size of x only."""
     fixed = onnxsmith.diagnose(Draws(), (torch.rand(3, 4),)).report.problems[0].fix
-    assert fixed.endswith("a last argument noise, for example torch.rand_like(x)")
+    said = "(pass the numbers in: give forward a last argument noise, for example torch.rand_like(x)"
+    assert f"{said}):\n    def forward(self, x: torch.Tensor, noise)" in fixed
     dynamic = onnxsmith.diagnose(Draws(), (torch.rand(3, 4),), dynamic="x:0=batch").report.problems[0].fix
-    assert dynamic == f"{fixed}; if it has a dynamic axis, name this axis of noise in --dynamic as well"
+    assert f"{said}, and name its dynamic axes too, as noise:AXIS=NAME):\n" in dynamic
 
 
 class Packed(torch.nn.Module):

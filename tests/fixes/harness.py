@@ -36,9 +36,9 @@ class Case:
 
     `nth` counts the remedy that is pasted, from 0. `fill` maps words that stand for something (`DATA`) to what the
     reader has. `goes_on` says what follows a pasted command: the failed command again, or nothing, because the pasted
-    one does the work; `then` is the failed command as it is after the pasted one, if that wrote a file for it. `by_hand`
-    is the command that a reader makes of words, `changes` the files that the reader writes; then `says` are the parts
-    of the fix that lead to them.
+    one does the work; `then` is the failed command as it is after the pasted one, if that wrote a file for it.
+    `by_hand` is the command that a reader makes of words, `changes` the files that the reader writes; then `says` are
+    the parts of the fix that lead to them.
     """
 
     id: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ CASES = [
         name="dropout",
     ),
     noted("forward/size-as-number", "return x.reshape(int(x.shape[0]), 2, 2)", dynamic="x:0=n"),
-    noted("forward/size-compared", "return x[:2] if x.shape[0] > 2 else x", dynamic="x:0=n"),
+    noted("forward/size-compared", "k = 2 if x.shape[0] > 2 else x.shape[0]", "return x[:k]", dynamic="x:0=n"),
     noted(
         "forward/state",
         "self.count += 1",
@@ -103,21 +104,19 @@ def test_what_a_diagnosis_says_is_pasted(one: Case, tmp_path: Path) -> None:
         problem = Problem(**{name: found[name] for name in ("id", "what", "where", "why", "fix")})
         assert all(part in problem.fix for part in one.says), problem.fix
         remedy = problem.remedies[one.nth]
-        more = ""
-        if remedy.kind == "code":
-            file.write_text(pasted(problem, remedy.text))
-        else:
-            assert remedy.kind == "option", problem.fix
-            more = f" {remedy.text}"
-        text, options = file.read_text(), options
+        if remedy.kind == "command":
+            called(remedy.text)
+            return
+        assert remedy.kind == "code", problem.fix
+        file.write_text(pasted(problem, remedy.text))
+        text = file.read_text()
         for old, new in one.fill.items():
             assert old in text or old in options, old
             text, options = text.replace(old, new), options.replace(old, new)
         file.write_text(text)
-        called(f"onnxsmith export model.py:build -o m.onnx{options}{more}")
-        if not more:
-            left = [said for said in diagnosed(options)["problems"] if said["id"] == one.id]
-            assert not left, f"{problem}\n\nis said again after the fix:\n{file.read_text()}\n{left}"
+        called(f"onnxsmith export model.py:build -o m.onnx{options}")
+        left = [said for said in diagnosed(options)["problems"] if said["id"] == one.id]
+        assert not left, f"{problem}\n\nis said again after the fix:\n{file.read_text()}\n{left}"
 
 
 def pasted(problem: Problem, code: str) -> str:
@@ -135,8 +134,6 @@ def diagnosed(options: str) -> Any:
 
 
 def called(command: str, fails: tuple[int, ...] = (0,)) -> str:
-    import shlex
-
     for name in [name for name in sys.modules if name == "model"]:
         del sys.modules[name]
     text, status = gallery.called(application.main, shlex.split(command)[1:])

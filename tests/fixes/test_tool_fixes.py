@@ -13,6 +13,12 @@ import onnxsmith
 from onnxsmith.graph.files.text import from_text
 from tests.fixes.harness import Call, Case, helps, parameters
 
+
+def numbers(*shape: int) -> str:
+    """Writes random numbers as ONNX text does."""
+    return f"{{{', '.join(f'{one:.3f}' for one in np.random.default_rng(1).normal(size=shape).ravel())}}}"
+
+
 HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 CHAIN = f"{HEAD} g (float[n,4] x) => (float[n,4] y) {{ a = Relu(x) y = Neg(a) }}"
 SINE = f"{HEAD} g (float[n,4] p) => (float[n,4] q) {{ s = Sin(p) q = Exp(s) }}"
@@ -29,15 +35,30 @@ g (float[n,8] x) => (float[n,8] y) <float[8] s = {{1, 1, 1, 1, 1, 1, 1, 1}}> {{
 BRANCH = f"""{HEAD}
 g (bool c, float[n,4] x) => (float[n,4] y) {{
   y = If (c) <
-    then_branch = t () => (float[n,4] b) {{ i = Constant<value = int64 {{0}}>() l = SequenceConstruct(x) b = SequenceAt(l, i) }},
+    then_branch = t () => (float[n,4] b) {{
+      i = Constant<value = int64 {{0}}>()
+      l = SequenceConstruct(x)
+      b = SequenceAt(l, i)
+    }},
     else_branch = e () => (float[n,4] d) {{ d = Neg(x) }}
   >
 }}"""
+DARK = f"""{HEAD}
+g (float[n,8] x) => (float[n,4] y) <
+  float[8,16] w = {numbers(8, 16)}, float[16,4] v = {numbers(16, 4)}, float k = {{100}}
+> {{
+  t = Sub(x, k)
+  s = Relu(t)
+  h = MatMul(s, w)
+  a = Relu(h)
+  y = MatMul(a, v)
+}}"""
+"""Answers on inputs near 100, which generated inputs are not."""
 BY_DATA = f"""{HEAD} g (float[2,3] x, float[2] s) => (float[m,k] y) {{ i = Cast<to = 7>(s) y = Reshape(x, i) }}"""
 LINEAR = "import torch\n\n\ndef build():\n    return torch.nn.Linear(3, 2), (torch.ones(2, 3),)\n"
-LOADED = (
-    "import torch\n\n\ndef build():\n    net = torch.nn.Linear(3, 2)\n    net.load_state_dict(torch.load('weights.pt'))\n"
-    "    return net, (torch.ones(2, 3),)\n"
+LOADED = LINEAR.replace(
+    "    return torch.nn.Linear(3, 2),",
+    "    net = torch.nn.Linear(3, 2)\n    net.load_state_dict(torch.load('weights.pt'))\n    return net,",
 )
 
 
@@ -95,6 +116,19 @@ def unknown_of_a_list(output: str | None = None) -> object:
     )
     model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 18)])
     return onnxsmith.reduce(model, output, check=REFUSES).model
+
+
+def calling(call: str) -> Any:
+    """Returns a writer of a model with this call of a function, and a call of another one."""
+    import onnx
+
+    text = f"""{HEAD.replace("21]", '21, "my": 1]')} g (float[n,4] x) => (float[n,4] y) {{
+      a = my.right(x)
+      y = {call}
+    }}
+    <domain: "my", opset_import: ["": 21]> right (p) => (q) {{ q = Neg(p) }}
+    <domain: "my", opset_import: ["": 21]> wrong (p) => (q) {{ q = Relu(p) }}"""
+    return lambda path: onnx.save(onnx.parser.parse_model(text), path)
 
 
 def dumped(path: Path) -> None:
@@ -171,6 +205,21 @@ CASES = [
         says=["expose a result of the If around it instead: y"],
     ),
     Case(
+        "edit/not-inlined",
+        "onnxsmith inline m.onnx -o i.onnx",
+        {"m.onnx": calling("my.wrong(a, x)")},
+        changes={"m.onnx": calling("my.wrong(a)")},
+        says=["export the model again: a call or a result of my::wrong does not fit"],
+    ),
+    Case(
+        "prune/cannot-tell",
+        "onnxsmith prune m.onnx -o p.onnx --share 50%",
+        {"m.onnx": DARK},
+        by_hand="onnxsmith prune m.onnx -o p.onnx --share 50% --data samples.npz",
+        changes={"samples.npz": {"x": np.random.default_rng(0).normal(100, 1, (8, 8)).astype(np.float32)}},
+        says=["numpy.savez('samples.npz', **dict(x=…))", "--data samples.npz"],
+    ),
+    Case(
         "inspect/program-unreadable",
         "onnxsmith inspect weights.pt --program",
         {"weights.pt": weights, "model.py": LOADED},
@@ -191,7 +240,12 @@ CASES = [
         lambda: shrunk({"0.weight": {"0": [0, 1]}, "1.weight": {"1": [0, 1]}}),
         ["kept.pop('val_4')"],
     ),
-    Call("reduce/input-kind", lambda: unknown_of_a_list("out"), unknown_of_a_list, ["reduce in Python and without a folder"]),
+    Call(
+        "reduce/input-kind",
+        lambda: unknown_of_a_list("out"),
+        unknown_of_a_list,
+        ["reduce in Python and without a folder"],
+    ),
     Case(
         "target/not-proved",
         "onnxsmith check m.onnx --target onnxruntime",
@@ -210,7 +264,11 @@ CASES = [
     Case(
         "view/other-model",
         "onnxsmith view m.onnx --with r.json",
-        {"m.onnx": CHAIN.replace("float[n,4] x", "float[n,4] u").replace("Relu(x)", "Relu(u)"), "o.onnx": SINE, "r.json": reported},
+        {
+            "m.onnx": CHAIN.replace("float[n,4] x", "float[n,4] u").replace("Relu(x)", "Relu(u)"),
+            "o.onnx": SINE,
+            "r.json": reported,
+        },
         goes_on=False,
     ),
 ]

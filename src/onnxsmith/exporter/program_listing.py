@@ -80,8 +80,8 @@ def _scripted(path: Path) -> Any:
             return torch.jit.load(path, map_location="cpu")  # type: ignore[no-untyped-call]
     except (RuntimeError, ValueError, OSError) as error:
         fix = (
-            f"for a file of weights, write a function that builds the module, loads {path.name} into it and returns it with "
-            "example inputs, and give FILE.py:FUNCTION; for TorchScript, write the file with "
+            f"for a file of weights, write a function that builds the module, loads {path.name} into it and returns it "
+            "with example inputs, and give FILE.py:FUNCTION; for TorchScript, write the file with "
             f"torch.jit.save(torch.jit.script(module), {str(path)!r})"
         )
         raise _unreadable(str(path), f"{type(error).__name__}: {error}"[:300], fix) from error

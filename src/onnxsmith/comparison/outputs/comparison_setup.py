@@ -90,7 +90,7 @@ def _cut(section: Section, side: SideSource) -> SideSource:
 
 
 def _no_part(side: SideSource) -> OnnxsmithError:
-    name = side.label.rpartition(" on ")[0]
+    name = side.label.removesuffix(" in PyTorch, eager")
     why, fix = "a torch model has no tensors by name before it is exported", ""
     if isinstance(side.source, Recording):
         why = "the file holds values, which were computed from the graph inputs: nothing in it can be cut out"

@@ -283,7 +283,9 @@ def _allowing(check: BundleCheck) -> str:
     """Returns the option that allows the measured difference, rounded up; empty if none was measured."""
     if check.largest is None or not 0 < check.largest < 1:
         return ""
-    return f"if the model may be that inexact, allow it: --tolerance {rounded_up(check.largest)}; or look for the cause: "
+    return (
+        f"if the model may be that inexact, allow it: --tolerance {rounded_up(check.largest)}; or look for the cause: "
+    )
 
 
 def _write_index(content: Content, form: Form, checks: tuple[BundleCheck, ...], place: Path) -> None:

@@ -47,8 +47,13 @@ class Inline(Step):
         only = None if self.function is None else [known[self.function]]
         model, trouble = inlined(work.model, only=only)
         if trouble:
+            failing = [name for name, one in known.items() if inlined(work.model, only=[one])[1]]
             raise problem(
-                "edit/not-inlined", "the functions cannot be inlined", why=trouble, fix="inline them one by one"
+                "edit/not-inlined",
+                "the functions cannot be inlined",
+                why=trouble,
+                fix="export the model again: a call or a result of "
+                f"{first_few(failing or list(known), _FEW)} does not fit the function, and no runtime runs it",
             )
         declares = any(value.shape is not None for value in _inside(work.model))
         before = {value.name for value in _inside(work.model)}
@@ -59,6 +64,10 @@ class Inline(Step):
                 if value.name not in before:
                     work.declare(value)
         return self.function or several(len(known), "function")
+
+
+_FEW = 3
+"""Limits the functions in a message. A choice."""
 
 
 def _inside(model: ir.Model) -> Iterator[ir.Value]:

@@ -87,16 +87,19 @@ class SizeCompared(Check):
         dynamic = [(name, axis) for name, axis in axes if axis in code.arguments.get(name, {})]
         if not dynamic and not swaps:
             return
-        said = "a branch depends on sizes, which may be dynamic"
+        said, other = "a branch depends on sizes, which may be dynamic", ""
         if dynamic:
             name, axis = dynamic[0]
             said = f"a branch reads the size of axis {axis} of {name!r}, which is dynamic"
+            other = (
+                f"; or, if every input takes one side, give an example of it, and leave {name}:{axis} out of --dynamic"
+            )
         yield Remark(
             Problem(
                 "forward/size-compared",
                 said,
                 why="the graph holds only the example's side, and is valid only for sizes that take that side",
-                fix="give an example that takes the side you need; or write both sides as one computation",
+                fix=f"write both sides as one computation{other}",
             ),
             node.test,
             weight=Weight.NOTE,

@@ -52,9 +52,9 @@ class InputWritten(Check):
                 return written, {node: ast.Assign([name], ast.BinOp(name, op, value))}
             case ast.Call(func=ast.Attribute(value=ast.Name() as written, attr=attr)) if _in_place(attr):
                 above = code.statement(node)
-                known = _is_argument(written, code.flow)
-                alone = isinstance(above, ast.Expr) and above.value is node and known
-                return written, {above: [_copied(written.id), above]} if alone else {}
+                is_simple = isinstance(above, ast.Expr | ast.Assign | ast.Return)
+                known = is_simple and _is_argument(written, code.flow)
+                return written, {above: [_copied(written.id), above]} if known else {}
             case ast.Assign(targets=[ast.Subscript(value=written)]):
                 return written, {}
             case ast.Call(func=ast.Attribute(value=written, attr=attr)) if _in_place(attr):

@@ -65,7 +65,7 @@ class RandomCall(Check):
                 lifted = {**_argument_lifting.argument(code, argument), node: ast.Name(argument)}
             fix = f"pass the numbers in: give forward a last argument {argument}, for example {ast.unparse(node)}"
             if any(code.arguments.values()):
-                fix += f", and the dynamic axes that it has: {argument}:AXIS=NAME"
+                fix += f", and name its dynamic axes too, as {argument}:AXIS=NAME"
             yield self._remark(node, fix, lifted)
 
     def _is_torchs(self, live: object) -> bool:

@@ -34,9 +34,8 @@ class StateWritten(Check):
                 "forward/state",
                 f"forward writes to self.{attribute}, which the next call reads",
                 why="a graph has no state between calls: every call starts with the value from the export",
-                fix="export with --state auto, which makes it an input and an output of the graph; or pass the state in "
-                f"and out: give forward a last argument {attribute}, return the new value as the last result, and pass "
-                f"net.{attribute} in the first call",
+                fix=f"pass the state in and out: give forward a last argument {attribute}, return the new value as the "
+                f"last result, and pass net.{attribute} in the first call",
             ),
             node,
             weight=Weight.WRONG,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.parts.capture import Finding, Weight
 from onnxsmith.exporter.causes.base import recognise
+from onnxsmith.exporter.factory import is_target
 from onnxsmith.exporter.graph import baked_inputs
 from onnxsmith.exporter.inputs.forward_parameters import signature
 from onnxsmith.exporter.lint.random_call import HELD
@@ -41,6 +43,9 @@ class Source(Probe):
                 own = {name.rpartition(".")[2] for name in case.seen.state}
                 if not any(f"self.{name}," in finding.problem.what for name in own):
                     continue
+            if finding.problem.id == "forward/state":
+                said = replace(finding.problem, fix=f"{_handed_over(case)}; or {finding.problem.fix}")
+                finding = replace(finding, problem=said)
             if finding.weight is Weight.STOPS and (case.dynamic if suspicion.freezes else case.good):
                 finding = replace(finding, weight=Weight.NOTE)
             elif finding.weight is Weight.STOPS and suspicion.freezes and case.stuck:
@@ -143,6 +148,16 @@ class Randomness(Probe):
                 )
 
 
+def _handed_over(case: Case) -> str:
+    """Advises to export with the state as inputs and outputs."""
+    target, dynamic = case.job.target, case.job.settings.dynamic
+    call = "onnxsmith.export(module, args, state='auto')"
+    if is_target(target):
+        options = ["--dynamic", dynamic] if isinstance(dynamic, str) and dynamic else []
+        call = f"`{shlex.join(['onnxsmith', 'export', target, '-o', 'model.onnx', *options, '--state', 'auto'])}`"
+    return f"export it as an input and an output of the graph: {call}"
+
+
 class State(Probe):
     """Reports buffers and attributes that one run changed, if the linter did not find the change.
 
@@ -161,7 +176,7 @@ class State(Probe):
                     f"forward changes {', '.join(silent)} of the module",
                     where=type(case.model.module).__qualname__,
                     why="a graph has no state between calls",
-                    fix="if the next call reads it, export with --state auto: it becomes an input and an output",
+                    fix=f"if the next call reads it, {_handed_over(case)}",
                 ),
                 Weight.NOTE,
                 "recompose",

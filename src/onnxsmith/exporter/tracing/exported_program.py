@@ -29,8 +29,8 @@ def read(path: Path) -> ExportedProgram:
             "the file is not a readable program of torch.export",
             where=str(path),
             why=f"{type(error).__name__}: {error}"[:300],
-            fix=f"write it with torch.export.save(torch.export.export(module, args), {str(path)!r}) and this version of "
-            f"torch, {torch.__version__}",
+            fix=f"write it with torch.export.save(torch.export.export(module, args), {str(path)!r}) and this version "
+            f"of torch, {torch.__version__}",
         ) from error
 
 

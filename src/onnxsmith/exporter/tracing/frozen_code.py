@@ -221,7 +221,10 @@ def _pasted(trial: Trial, axes: str) -> tuple[str, str]:
         lines += one.code.splitlines()
         at = one.last + 1
     code = "\n".join(lines)
-    return f"write {_lines(first, last)} of {file} as below ({trial.outcome}), or leave {axes} out of --dynamic:\n{code}", code
+    return (
+        f"write {_lines(first, last)} of {file} as below ({trial.outcome}), or leave {axes} out of --dynamic:\n{code}",
+        code,
+    )
 
 
 def with_code(finding: Finding) -> Finding:

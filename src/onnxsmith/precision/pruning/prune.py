@@ -29,6 +29,7 @@ from onnxsmith.graph.files.save import save_for_now, staged
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.structure import versions
 from onnxsmith.graph.structure.dim_ranges import Sizes
+from onnxsmith.graph.structure.signature import signature
 from onnxsmith.precision import quantisation_request as requests
 from onnxsmith.precision.final import scores_of, time_ratio, times_said
 from onnxsmith.precision.keep_list_output import checked as checked_path
@@ -260,9 +261,13 @@ class _Pruning:
             proof = settled(proof, model)
         done = _Done(share, model, kept, removed, proof)
         if not proof.equal:
-            return replace(done, model=None, refused=pruning_report.unproven(proof), verdict=_verdict(proof))
+            return replace(done, model=None, refused=self._unproven(proof), verdict=_verdict(proof))
         with stage("check the file"):
             return self._measured(done, model)
+
+    def _unproven(self, proof: Verification) -> tuple[Problem, ...]:
+        inputs = [port.name for port in signature(self.loaded).required()]
+        return pruning_report.unproven(proof, inputs, is_real=self._given.is_real)
 
     def _measured(self, done: _Done, model: ir.Model) -> _Done:
         with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:

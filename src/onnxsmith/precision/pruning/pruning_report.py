@@ -299,8 +299,9 @@ _REASONS = 4
 """The most reasons in a message. A choice."""
 
 
-def unproven(proof: Verification) -> tuple[Problem, ...]:
-    """Makes the problem for a comparison that did not prove the pruned model."""
+def unproven(proof: Verification, inputs: Sequence[str], *, is_real: bool) -> tuple[Problem, ...]:
+    """Makes the problem for a comparison that did not prove the pruned model. `inputs` are the names of the model's
+    inputs, and `is_real` is whether the user gave data."""
     if proof.differs:
         wrong = next((one for one in proof.outputs if not one.equal), None)
         return (
@@ -318,6 +319,16 @@ def unproven(proof: Verification) -> tuple[Problem, ...]:
             "the comparison with the model without the channels shows too little",
             where="; ".join(proof.unsure)[:300],
             why="a wrong cut might not have been seen",
-            fix="give --data, samples of which are compared, too; train a network that has a layer of zeros first",
+            fix=_samples(inputs, is_real=is_real),
         ),
+    )
+
+
+def _samples(inputs: Sequence[str], *, is_real: bool) -> str:
+    """Advises to give samples on which the outputs depend on the weights."""
+    arrays = ", ".join(f"{name}=…" for name in inputs)
+    others = "other samples" if is_real else "samples"
+    return (
+        f"give {others} on which the outputs depend on the weights: write them by numpy.savez('samples.npz', "
+        f"**dict({arrays})) and add --data samples.npz; or train the network first, if a layer of it is all zeros"
     )
