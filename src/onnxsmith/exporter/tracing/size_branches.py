@@ -188,12 +188,14 @@ def _candidates(
 
 def one_sided(branches: Sequence[SizeBranch]) -> OnnxsmithError:
     """Returns the error for branches whose other side no tried size takes."""
+    axes = ", ".join(f"{name}:{axis}" for branch in branches[:1] for name, axis in branch.axes.values())
+    other = f", and leave {axes} out of --dynamic" if axes else ""
     return problem(
         "forward/size-compared",
         "a branch depends on a dynamic size",
         where=next((branch.line for branch in branches), ""),
         why="the graph has the example's side; no size was found at which the module runs on the other side",
-        fix="write both sides as one computation, or give an example that takes the side you need",
+        fix=f"write both sides as one computation; or, if every input takes one side, give an example of it{other}",
     )
 
 
