@@ -70,8 +70,10 @@ def _as_from_a_terminal() -> None:
 
 
 def called(*args: str, cwd: Path, code: str = "", env: dict[str, str] | None = None) -> tuple[int, str, str]:
-    """Exit status, standard output and standard error of the command."""
-    with started(*args, cwd=cwd, code=code, env=env) as process:
+    """Exit status, standard output and standard error of the command, without its lines of progress, which depend on
+    the time that it takes. A program of `code` decides that itself."""
+    quiet = {} if code else {"ONNXSMITH_PROGRESS": "none"}
+    with started(*args, cwd=cwd, code=code, env=quiet | (env or {})) as process:
         out, err = process.communicate(timeout=120)
         return process.returncode, out, err
 
