@@ -161,6 +161,14 @@ class Work:
         infer(self.model)
         self._inferred = True
 
+    def allow_constants(self) -> None:
+        """Raises the IR version if the old one requires constants to be graph inputs."""
+        if not walk.has_own_initializers(self.model):
+            was, self.model.ir_version = self.model.ir_version, walk.FIRST_WITH_CONSTANTS
+            self.notes.append(
+                f"IR version {was} → {self.model.ir_version}: before version 4 a constant has to be a graph input too"
+            )
+
     def move_originals(self, name: str, now: str) -> None:
         """Notes that the tensor `name` has the name `now` in the adapted original."""
         self.original.update({value: now for value, old in self.original.items() if old == name})

@@ -35,6 +35,7 @@ class Sizes:
         value = ir.Value(name=self._names.free(name), type=ir.TensorType(tensor.dtype), const_value=tensor)
         value.shape = ir.Shape(tensor.shape.numpy())
         self._work.model.graph.initializers[value.name or ""] = value
+        self._work.allow_constants()
         return value
 
     def node(self, before: ir.Node, op: str, inputs: Sequence[ir.Value | None], **attributes: int) -> ir.Value:

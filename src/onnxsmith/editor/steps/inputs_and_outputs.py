@@ -165,7 +165,7 @@ class DropInput(Step):
             work.reshape(*(one for use in value.uses() for one in use.node.outputs))
             pairs = zip(was, dims(tensor), strict=True)
             work.fix_symbols({dim.value: size for dim, size in pairs if isinstance(dim, ir.SymbolicDim) and dim.value})
-            _allow_constants(work)
+            work.allow_constants()
         elif name in graph.initializers:
             del graph.initializers[name]
         if original is not None:
@@ -208,15 +208,6 @@ class DropInput(Step):
 
 def _is_used(value: ir.Value) -> bool:
     return bool(value.uses()) or value.is_graph_output()
-
-
-def _allow_constants(work: Work) -> None:
-    """Raises the IR version if the old one requires constants to be graph inputs."""
-    if not walk.has_own_initializers(work.model):
-        was, work.model.ir_version = work.model.ir_version, walk.FIRST_WITH_CONSTANTS
-        work.notes.append(
-            f"IR version {was} → {work.model.ir_version}: before version 4 a constant has to be a graph input too"
-        )
 
 
 _SHOWN_READERS = 3

@@ -12,12 +12,14 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.editor.dims import factors
+from onnxsmith.editor.dims.default_inputs import as_constants
 from onnxsmith.editor.dims.dimension_propagation import Opening
 from onnxsmith.editor.dims.requests import Request, requests
 from onnxsmith.editor.dims.row_comparison import Rows
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.node_placement import import_operators, port
 from onnxsmith.editor.steps.base import Step
+from onnxsmith.editor.steps.inputs_and_outputs import DropInput
 from onnxsmith.graph.operators import dtypes
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
@@ -398,21 +400,14 @@ def _resize(values: dict[str, ir.Value], new: dict[str, dict[int, int | str]], f
 def _open(work: Work, found: list[Request]) -> None:
     """Makes fixed dimensions symbolic."""
     found = _without_functions(work, found)
-    work.infer()
-    _forget_unreadable(work)
-    static = {
-        value: tuple(dim if isinstance(dim, int) else None for dim in value.shape)
-        for graph in walk.graphs(work.model)
-        for value in (*graph.inputs, *graph.initializers.values(), *(one for node in graph for one in node.outputs))
-        if value.shape is not None
-    }
     opened: dict[ir.Value, dict[int, str]] = {}
     for one in found:
         opened.setdefault(one.value, {})[one.axis] = str(one.new)
-    work.reshape(*opened)
-    work.resize()
-    opening = Opening(work, opened, static)
-    opening.run()
+    with as_constants(work, opened) as replaced:
+        opening = _opening(work, opened)
+    for name in replaced:
+        DropInput(name).apply(work)
+        opening.notes.append(f"{name} is no graph input any more: its default held a size, which was replaced")
     work.notes.extend(opening.notes)
     sizes = {str(one.new): int(one.was) for one in found if one.was is not None}
     for symbol, size in sizes.items():
@@ -426,6 +421,23 @@ def _open(work: Work, found: list[Request]) -> None:
             elif opening.is_reached(value):
                 rows.others.append(value.name or "")
         work.also.append(rows.compared)
+
+
+def _opening(work: Work, opened: Mapping[ir.Value, Mapping[int, str]]) -> Opening:
+    """Follows the opened dimensions through the model, and replaces the constants that fix them."""
+    work.infer()
+    _forget_unreadable(work)
+    static = {
+        value: tuple(dim if isinstance(dim, int) else None for dim in value.shape)
+        for graph in walk.graphs(work.model)
+        for value in (*graph.inputs, *graph.initializers.values(), *(one for node in graph for one in node.outputs))
+        if value.shape is not None
+    }
+    work.reshape(*opened)
+    work.resize()
+    opening = Opening(work, opened, static)
+    opening.run()
+    return opening
 
 
 def _forget_unreadable(work: Work) -> None:
