@@ -20,10 +20,12 @@ _PLACE = re.compile(r"\{(\w+)(?:\|([^}]*))?\}")
 
 @dataclass(frozen=True)
 class Help:
-    """Describes a remedy. `run` is a command, or the name of a Python function; "" if there is none."""
+    """Describes a remedy. `run` is a command, or the name of a Python function; "" if there is none. `when` says which
+    models it can help: `symbolic-size` or `computed-operand` (an operand of the node is computed); "" for all."""
 
     say: str
     run: str
+    when: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class Message:
 
     `id` is `tool/cause`, the path of the file. `what` and the commands have placeholders for names from the message:
     `{op|an operator}` is the name `op`, or the words after the bar if there is no such name. A `general` message only
-    says where a tool stopped; another cause that matches the same text is the better answer.
+    says where a tool stopped; another cause that matches the same text is the better answer. `constant_operand` is the
+    index of the operand of which the message says that it is a constant.
     """
 
     id: str
@@ -51,6 +54,7 @@ class Message:
     helps: tuple[Help, ...]
     examples: tuple[Example, ...]
     general: bool
+    constant_operand: int | None = None
 
     @property
     def tool(self) -> str:
@@ -99,9 +103,10 @@ def _message(tool: Traversable, file: Traversable) -> Message:
         what=data["what"],
         why=data["why"],
         patterns=tuple(re.compile(pattern, re.IGNORECASE) for pattern in data["patterns"]),
-        helps=tuple(Help(one["say"], one.get("run", "")) for one in data["help"]),
+        helps=tuple(Help(one["say"], one.get("run", ""), one.get("when", "")) for one in data["help"]),
         examples=tuple(Example(one["link"], one["text"], one.get("names", {})) for one in data["example"]),
         general=data.get("general", False),
+        constant_operand=data.get("constant_operand"),
     )
 
 

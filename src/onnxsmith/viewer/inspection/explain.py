@@ -23,6 +23,7 @@ from onnxsmith.graph.structure import schema
 from onnxsmith.optimizer.rules.base import Rule
 from onnxsmith.viewer.inspection import cause_matching
 from onnxsmith.viewer.inspection.cause_matching import filled, known, page
+from onnxsmith.viewer.inspection.model_evidence import Evidence
 
 EVERYTHING = "all"
 _SUGGESTED = 5
@@ -66,7 +67,8 @@ def explain(id: str, model: Source | None = None) -> Report:  # noqa: A002
     if meant is None and not matches:
         raise _unknown(id, found)
     shown = [one for one in matches if one is matches[0] or not one.message.general][:_CAUSES]
-    parts: list[Part] = [_cause(one, model) for one in shown]
+    evidence = Evidence.of(model, matches[0].names if matches else {})
+    parts: list[Part] = [_cause(one, model, evidence) for one in shown]
     parts += [Page(meant.id, found[meant.id])] if meant else []
     report = Report(
         "explain",
@@ -74,13 +76,17 @@ def explain(id: str, model: Source | None = None) -> Report:  # noqa: A002
         tuple(parts),
         (meant,) if meant else (),
         headline=matches[0].what if matches else meant.what if meant else "",
-        notes=(_ONLY_THE_PLACE,) if matches and matches[0].message.general and not meant else (),
+        notes=(
+            *((_ONLY_THE_PLACE,) if matches and matches[0].message.general and not meant else ()),
+            *(note for one in shown if evidence is not None for note in evidence.notes(one.message)),
+        ),
     )
     return report if model is None else _with_node(report, model, matches[0].names if matches else {})
 
 
-def _cause(found: cause_matching.Found, model: Source | None) -> MessageCause:
+def _cause(found: cause_matching.Found, model: Source | None, evidence: Evidence | None) -> MessageCause:
     message = found.message
+    helps = message.helps if evidence is None else evidence.helps(message)
     shown = shortened(found.text, _MATCHED)
     return MessageCause(
         message.id,
@@ -89,7 +95,7 @@ def _cause(found: cause_matching.Found, model: Source | None) -> MessageCause:
         message.why,
         found.names,
         shown,
-        tuple(Advice(one.say, _command(one.run, found.names, model)) for one in message.helps),
+        tuple(Advice(one.say, _command(one.run, found.names, model)) for one in helps),
         message.links,
     )
 
