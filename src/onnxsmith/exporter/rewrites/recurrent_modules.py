@@ -1,4 +1,4 @@
-"""Traces recurrent layers: LSTM, GRU and RNN modules, and packed sequences."""
+"""Traces recurrent layers: LSTM, GRU and RNN modules."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch.nn.utils.rnn import PackedSequence
 
-from onnxsmith.base.seams.torch.modules import packing_by, padding_by
-from onnxsmith.base.seams.torch.tensors import check
 from onnxsmith.exporter.rewrites.base import Rewrite, instead_where
+from onnxsmith.exporter.rewrites.packed_sequences import packed_like, unpacked
 
 _GATES = {"LSTM": (0, 3, 1, 2), "GRU": (1, 0, 2), "RNN": (0,)}
 """Lists the indices of PyTorch's gates in ONNX's order: input, output, forget, cell (LSTM); update, reset, hidden
@@ -23,7 +22,7 @@ class Recurrent(Rewrite):
     length.
 
     Layers with a projection (`proj_size`) are left to `ProjectedLstm`, because ONNX's operators have none. A packed
-    sequence arrives in the form of `PackedSequences`: padded, with its lengths.
+    sequence is read in its padded form, with its lengths.
     """
 
     title = "LSTM, GRU and RNN layers become ONNX operators, so that the sequence length stays dynamic"
@@ -41,9 +40,10 @@ def _has_operator(part: torch.nn.Module) -> bool:
 
 
 def _as_operator(self: Any, input: Any, hx: Any = None) -> Any:  # noqa: A002
-    packed, lengths = input, None
+    packed, layout, lengths = input, None, None
     if isinstance(packed, PackedSequence):
-        input, lengths = packed.data, packed.batch_sizes  # noqa: A001
+        input, layout = unpacked(packed)  # noqa: A001
+        lengths = layout.lengths
     batched = input.dim() == 3
     first = self.batch_first and lengths is None and batched
     x = input if batched else input.unsqueeze(1)
@@ -61,8 +61,8 @@ def _as_operator(self: Any, input: Any, hx: Any = None) -> Any:  # noqa: A002
         ends = [end.index_select(1, packed.unsorted_indices) for end in ends]
     ends = ends if batched else [end.squeeze(1) for end in ends]
     result = tuple(ends) if self.mode == "LSTM" else ends[0]
-    if lengths is not None:
-        return PackedSequence(x, lengths, packed.sorted_indices, packed.unsorted_indices), result
+    if layout is not None:
+        return packed_like(x, layout, packed), result
     x = x.transpose(0, 1) if first else x
     return (x if batched else x.squeeze(1)), result
 
@@ -120,8 +120,8 @@ def _gates(weight: torch.Tensor, name: str) -> torch.Tensor:
 class ProjectedLstm(Rewrite):
     """Unrolls an LSTM with a projection (`proj_size`) for the example's number of steps, which fixes this axis.
 
-    ONNX's operator has no projection, and torch.onnx's translation is wrong. A packed sequence arrives in the form of
-    `PackedSequences`: padded, with its lengths.
+    ONNX's operator has no projection, and torch.onnx's translation is wrong. A packed sequence is read in its padded
+    form, with its lengths.
     """
 
     title = "an LSTM with a projection is unrolled for the example's number of steps"
@@ -135,9 +135,10 @@ def _is_projected(part: torch.nn.Module) -> bool:
 
 
 def _unrolled(self: Any, input: Any, hx: Any = None) -> Any:  # noqa: A002
-    packed, lengths = input, None
+    packed, layout, lengths = input, None, None
     if isinstance(packed, PackedSequence):
-        input, lengths = packed.data, packed.batch_sizes  # noqa: A001
+        input, layout = unpacked(packed)  # noqa: A001
+        lengths = layout.lengths
     batched = input.dim() == 3
     first = self.batch_first and lengths is None and batched
     x = input if batched else input.unsqueeze(1)
@@ -153,10 +154,10 @@ def _unrolled(self: Any, input: Any, hx: Any = None) -> Any:  # noqa: A002
             ends.append((hidden, cell))
         x = torch.cat(outs, -1)
     last = [torch.stack(parts) for parts in zip(*ends, strict=True)]
-    if lengths is not None:
+    if layout is not None:
         if packed.unsorted_indices is not None:
             last = [state.index_select(1, packed.unsorted_indices) for state in last]
-        return PackedSequence(x, lengths, packed.sorted_indices, packed.unsorted_indices), tuple(last)
+        return packed_like(x, layout, packed), tuple(last)
     x = x.transpose(0, 1) if first else x
     return (x, tuple(last)) if batched else (x.squeeze(1), tuple(state.squeeze(1) for state in last))
 
@@ -195,35 +196,3 @@ def _direction(self: Any, name: str, x: torch.Tensor, states: list[torch.Tensor]
         hidden, cell = next_hidden, next_cell
         outs.append(hidden)
     return torch.stack(outs[::-1] if name.endswith("_reverse") else outs), hidden, cell
-
-
-class PackedSequences(Rewrite):
-    """Keeps packed sequences padded in a trace, because the number of rows of each step is known only at run time.
-
-    `pack_padded_sequence` returns the padded tensor, steps first, with the lengths in the field `batch_sizes`.
-    Recurrent layers (`Recurrent`) and `pad_packed_sequence` read this form.
-    """
-
-    title = "packed sequences are kept padded, with their lengths as a tensor, so that the lengths stay dynamic"
-
-    def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
-        if not any(isinstance(part, torch.nn.RNNBase) for part in module.modules()):
-            return False
-        stack.enter_context(packing_by(_pack))
-        stack.enter_context(padding_by(_pad))
-        return False
-
-
-def _pack(input: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> tuple[torch.Tensor, torch.Tensor]:  # noqa: A002
-    return input.transpose(0, 1) if batch_first else input, lengths
-
-
-def _pad(data: torch.Tensor, lengths: torch.Tensor, batch_first: bool, value: Any, total: Any) -> Any:
-    inside = torch.arange(data.shape[0], device=data.device)[:, None] < lengths[None, :]
-    padded = torch.where(inside[..., None], data, torch.full_like(data, value))
-    longest = lengths.max().item()
-    # a trace cannot derive the bounds of a number read from a tensor
-    check(longest >= 1)
-    check(longest <= data.shape[0])
-    padded = padded[:longest]
-    return padded.transpose(0, 1) if batch_first else padded, lengths

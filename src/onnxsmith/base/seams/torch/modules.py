@@ -16,18 +16,12 @@ from onnxsmith.base.seams.base import private, replaced, replaced_at
 
 _PARSE = "torch._C:_nn._parse_to"
 _CAUSAL = "torch.nn.modules.transformer:_detect_is_causal_mask"
-_PACKED = ("torch._VF:_pack_padded_sequence", "torch._VF:_pad_packed_sequence")
-REACHES = (_PARSE, _CAUSAL, *_PACKED)
+REACHES = (_PARSE, _CAUSAL, "torch._VF:_pack_padded_sequence")
 
 
 def packing_by(pack: Callable[..., Any]) -> AbstractContextManager[None]:
     """Makes `pack_padded_sequence` return the result of `pack` while the block runs."""
     return replaced(private("torch._VF:"), "_pack_padded_sequence", pack, create=True)
-
-
-def padding_by(pad: Callable[..., Any]) -> AbstractContextManager[None]:
-    """Makes `pad_packed_sequence` return the result of `pad` while the block runs."""
-    return replaced(private("torch._VF:"), "_pad_packed_sequence", pad, create=True)
 
 
 def masks_by(is_causal: Callable[..., bool]) -> AbstractContextManager[None]:
