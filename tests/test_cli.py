@@ -71,9 +71,8 @@ def _as_from_a_terminal() -> None:
 
 def called(*args: str, cwd: Path, code: str = "", env: dict[str, str] | None = None) -> tuple[int, str, str]:
     """Exit status, standard output and standard error of the command, without its lines of progress, which depend on
-    the time that it takes. A program of `code` decides that itself."""
-    quiet = {} if code else {"ONNXSMITH_PROGRESS": "none"}
-    with started(*args, cwd=cwd, code=code, env=quiet | (env or {})) as process:
+    the time that it takes, unless `env` says otherwise."""
+    with started(*args, cwd=cwd, code=code, env={"ONNXSMITH_PROGRESS": "none"} | (env or {})) as process:
         out, err = process.communicate(timeout=120)
         return process.returncode, out, err
 
@@ -408,6 +407,7 @@ def test_what_is_over_in_two_seconds_draws_no_bar(tmp_path: Path) -> None:
     )
 
 
+SHOWN = {"ONNXSMITH_PROGRESS": ""}
 STAGES = """
 import time
 from onnxsmith.base.clock import advance, stage
@@ -422,7 +422,7 @@ print("done")
 
 
 def test_a_line_for_each_stage_without_a_terminal(tmp_path: Path) -> None:
-    status, out, err = called(cwd=tmp_path, code=STAGES.format(enabled=True, seconds=2.5))
+    status, out, err = called(cwd=tmp_path, code=STAGES.format(enabled=True, seconds=2.5), env=SHOWN)
     assert (status, out) == (0, "done\n")
     lines = err.splitlines()
     assert [line.rpartition(" ")[2] for line in lines] == ["verify", "load", "save"]
@@ -431,7 +431,7 @@ def test_a_line_for_each_stage_without_a_terminal(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("enabled", "seconds", "env"),
-    [(False, 2.5, {}), (True, 0.1, {}), (True, 2.5, {"ONNXSMITH_PROGRESS": "none"})],
+    [(False, 2.5, SHOWN), (True, 0.1, SHOWN), (True, 2.5, {"ONNXSMITH_PROGRESS": "none"})],
     ids=["quiet", "short", "left out"],
 )
 def test_no_line(tmp_path: Path, enabled: bool, seconds: float, env: dict[str, str]) -> None:
