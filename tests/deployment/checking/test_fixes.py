@@ -15,6 +15,7 @@ from onnxsmith.base.report.parts.target_checks import TargetChecks
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.deployment.checking.fixes.base import Fix
 from onnxsmith.deployment.checking.fixes.constant_products import FourierProducts, ResizeProducts
+from onnxsmith.deployment.checking.fixes.operand_types import IntegerGemm, WiderTypes
 from onnxsmith.deployment.checking.fixes.operands import FoldDequantized, ScalarAxis, SqueezeAxes
 from onnxsmith.deployment.checking.fixes.other_operators import (
     Col2imConvolution,
@@ -361,6 +362,32 @@ def test_bools_are_compared() -> None:
     assert not list(
         EqualBools().tries(from_text(text.replace("bool[n,3] a, bool[3] b", "float[n,3] a, float[3] b")), ())
     )
+
+
+GEMM = LATER + (
+    "g (int32[n,3] a, int32[4,3] b) => (int32[n,4] y) <int32[4] c = {1,2,3,4}> "
+    "{ [fc] y = Gemm<transB = 1, alpha = 2.0, beta = 3.0>(a, b, c) }"
+)
+
+
+def test_a_gemm_of_integers_is_a_product_and_a_sum() -> None:
+    made = agree(IntegerGemm(), GEMM, n=4)
+    assert "MatMul" in [node.op_type for node in made.graph]
+    assert not list(IntegerGemm().tries(from_text(GEMM.replace("int32", "float")), ()))
+    assert not list(IntegerGemm().tries(from_text(GEMM.replace("alpha = 2.0", "alpha = 0.5")), ()))
+
+
+def test_a_refused_operator_computes_in_a_wider_dtype() -> None:
+    text = LATER + "g (int8[n,3] a) => (int8[n,2] y, int64[n,2] z) <int64[1] k = {2}> { y, z = TopK(a, k) }"
+    made = agree(WiderTypes(), text, ("TopK",), n=4)
+    assert [node.op_type for node in made.graph] == ["Cast", "TopK", "Cast"]
+    assert not list(WiderTypes().tries(from_text(text), ("Relu",)))
+    assert not list(WiderTypes().tries(from_text(text.replace("int8[", "float[")), ("TopK",)))
+
+
+def test_onnxruntime_takes_a_gemm_of_integers_after_a_fix() -> None:
+    told = onnxsmith.check(from_text(GEMM), ["onnxruntime"]).report.part(TargetChecks).checks[0]
+    assert "MatMul and Add" in told.rewrite
 
 
 def test_the_axis_of_a_sum_is_a_scalar() -> None:
