@@ -238,6 +238,77 @@ def test_a_message_without_a_name_says_so(model: Path) -> None:
     assert any("names no node" in note for note in report.notes)
 
 
+BRANCHED = """
+<ir_version: 10, opset_import: ["": 20]>
+g (bool c, float[2] x) => (float[2] y) {
+    [first] a = Relu(x)
+    [choice] b = If(c) <then_branch = t () => (float[2] p) { [one] q = Neg(a) [two] p = Abs(q) },
+        else_branch = e () => (float[2] r) { [three] s = Neg(a) [four] r = Sqrt(s) }>
+    [last] y = Neg(b)
+}
+"""
+ASSERTION = "INVALID_GRAPH: Assertion failed: ctx->tensors().count(inputName)"
+
+
+@pytest.mark.parametrize(
+    ("said", "names"),
+    [
+        (f"In node 1 (parseGraph): {ASSERTION}", ["second"]),
+        (f"ERROR: In node 2: {ASSERTION}", [""]),
+        (f"In node 1 with name: second and operator: Sqrt (parseGraph): {ASSERTION}", ["second"]),
+        (f"In node 1 with name:  and operator: Sqrt (parseGraph): {ASSERTION}", ["second"]),
+        (f"While parsing node number 1 [Sqrt]:\n{ASSERTION}", ["second"]),
+        (f"In node 9 (parseGraph): {ASSERTION}", []),
+    ],
+)
+def test_a_node_is_found_by_its_number(model: Path, said: str, names: list[str]) -> None:
+    report = onnxsmith.explain(said, model)
+    assert report.part(MessageCause).id == "tensorrt/missing-input"
+    assert [node.name for node in views(report)] == names
+    assert any("number 9" in note for note in report.notes) == (not names)
+
+
+def test_numbers_count_in_the_graph_of_the_node(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(BRANCHED)
+    report = onnxsmith.explain(f"In node 2 (parseGraph): {ASSERTION}", path)
+    assert [node.name for node in views(report)] == ["last"]
+    report = onnxsmith.explain(f'While parsing node number 1 [Sqrt -> "r"]:\n{ASSERTION}', path)
+    assert [node.name for node in views(report)] == ["four"]
+    report = onnxsmith.explain(f"While parsing node number 1 [Sqrt]:\n{ASSERTION}", path)
+    assert [node.name for node in views(report)] == ["four"]
+
+
+@pytest.mark.parametrize(
+    ("text", "id_", "names"),
+    [
+        ("Unsupported ONNX opset", "torch/unsupported-opset", {}),
+        ("RuntimeError: Unsupported onnx_opset_version: 25", "torch/unsupported-opset", {"opset": "25"}),
+        ("Load model failed:This is an invalid model. Graph output (q) does not exist in the graph.",
+         "onnxruntime/missing-tensor", {"tensor": "q"}),
+        ("This is an invalid model. Failed to find NodeArg in all parent graphs. Name=q Graph may not conform",
+         "onnxruntime/missing-tensor", {"tensor": "q"}),
+        ("No opset import registered for domain 'com.acme'", "onnx/no-opset-import", {"domain": "com.acme"}),
+        ("Nodes in a function must be topologically sorted, however input 'q' of node: \nRelu",
+         "onnx/order-of-nodes", {"tensor": "q"}),
+        ("Failed to find kernel for Gemm(13) (node:'fc' ep:'CPUExecutionProvider'). Kernel not found",
+         "onnxruntime/no-kernel", {"op": "Gemm", "node": "fc"}),
+    ],
+)  # fmt: skip
+def test_forms_of_messages_of_other_releases(text: str, id_: str, names: dict[str, str]) -> None:
+    cause = onnxsmith.explain(text).part(MessageCause)
+    assert (cause.id, cause.names) == (id_, cause.names | names)
+
+
+def test_the_problem_of_the_model_names_the_node_that_reads_a_missing_tensor(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(MODEL.replace("Sqrt(a)", "Sqrt(lost)"))
+    text = "Invalid model. Node input 'lost' is not a graph input, initializer, or output of a previous node."
+    report = onnxsmith.explain(text, path)
+    assert report.part(MessageCause).names == {"tensor": "lost"}
+    assert "second" in report.problems[0].what
+
+
 def test_a_model_that_cannot_be_read_leaves_the_cause(tmp_path: Path) -> None:
     report = onnxsmith.explain(failing("second"), tmp_path / "none.onnx")
     assert report.part(MessageCause).id == "onnxruntime/failed-node"

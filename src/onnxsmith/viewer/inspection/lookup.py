@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -173,7 +174,8 @@ def located(source: Source, names: Mapping[str, str]) -> tuple[tuple[Part, ...],
 
     The model is read even if the message names nothing in it, because a fault of the file is often the cause.
 
-    A node is looked up by its name, then as the producer of the named tensor, then by its number, then by its operator.
+    A node is looked up by its name, then as the producer of the named tensor, then by its number in its graph, then by
+    its operator.
     """
     where = str(source) if isinstance(source, str | Path) else "the model"
     try:
@@ -182,13 +184,17 @@ def located(source: Source, names: Mapping[str, str]) -> tuple[tuple[Part, ...],
         return (), (f"{where} could not be read, so that nothing was looked up; the reason is below",), (error.problem,)
     shaped, trouble = inferred(model)
     notes = [trouble] if trouble else []
-    if not names.keys() & {"node", "tensor", "op", "layer"}:
+    if not names.keys() & {"node", "tensor", "op", "layer", "index"}:
         return (), (f"{where} can be read; the message names no node, tensor or operator", *notes), ()
     wanted = [name for key in ("node", "tensor", "layer") for name in _GROUP.split(names.get(key, "")) if name]
     parts = tuple(part for name in dict.fromkeys(wanted) for part in _called(shaped, name))
     if not parts:
-        parts = tuple(_numbered(shaped, names))
-    if not parts:
+        parts = tuple(_numbered(shaped, names))[:_SHOWN]
+        if parts and not wanted and "op" not in names:
+            notes.append(f"the message names the node by its number, {names['index']}, and the main graph's is shown")
+    if not parts and not wanted and "op" not in names:
+        notes.append(f"{where} has no node with the number {names['index']} in its main graph")
+    elif not parts:
         of_operator = list(_of_operator(shaped, names.get("op", "")))
         parts = tuple(of_operator[:_SHOWN])
         notes += _missing(shaped, where, wanted)
@@ -207,9 +213,13 @@ def _called(shaped: ir.Model, name: str) -> Iterator[Part]:
 
 
 def _numbered(shaped: ir.Model, names: Mapping[str, str]) -> Iterator[Part]:
-    """Yields the node with the number from the message, if the node's operator is the operator in the message."""
+    """Yields the nodes with the number from the message: each graph, branch and body has its own numbers. If the
+    message names an operator, the nodes have that operator, otherwise the node is of the main graph."""
+    numbers: Counter[str] = Counter()
     for index, (scope, node) in enumerate(nodes(shaped)):
-        if str(index) == names.get("index") and node.op_type == names.get("op"):
+        number, op = str(numbers[scope.path]), names.get("op")
+        numbers[scope.path] += 1
+        if number == names.get("index") and (node.op_type == op if op else not scope.path):
             yield node_view(shaped, scope, node, index)
 
 
