@@ -84,11 +84,13 @@ class Chart:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph, or verbatim text if `verbatim` is set."""
+    """A paragraph, or verbatim text if `verbatim` is set. Without -v, a terminal shows the paragraph `shorter` in its
+    place, if there is one."""
 
     text: str
     tone: Tone = Tone.PLAIN
     verbatim: bool = False
+    shorter: str = ""
 
 
 @dataclass(frozen=True)

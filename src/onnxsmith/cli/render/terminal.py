@@ -75,7 +75,10 @@ def _print(report: Report, console: Console, most: int | None) -> None:
         for block in blocks:
             if isinstance(block, Chart | Plot | Intervals) or any(block is one for one in left_out):
                 continue
-            if isinstance(block, Text) and block.verbatim:
+            if isinstance(block, Text) and block.shorter and most is not None:
+                console.print(Padding(escape(block.shorter), (0, 0, 0, 2), expand=False))
+                console.print("  [dim]the whole text: -v, --html, --json[/]")
+            elif isinstance(block, Text) and block.verbatim:
                 console.print(escape(block.text), soft_wrap=True, highlight=False)
             else:
                 console.print(Padding(_renderable(block, most), (0, 0, 0, 2), expand=False))

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import itertools
-import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-import onnx_ir as ir
+from collections.abc import Iterable
 
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.item_views import FormalAttribute, FormalOperand, Kernel, OperatorView
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.editor.building.build import build
-from onnxsmith.graph.reading import operator_history
+from onnxsmith.editor.building.operator_example import example, text_of_deprecated
+from onnxsmith.graph.reading import operator_history, operator_text
 from onnxsmith.graph.structure import schema
 from onnxsmith.graph.structure.schema import Parameter, Schema
 from onnxsmith.runtimes import base as runtimes
@@ -56,9 +49,9 @@ def operator_page(name: str, *, opset: int | None = None) -> Report:
         )
     kernels, notes = _kernels(op, domain)
     with stage("example"):
-        program = "" if form.deprecated else example(op, domain, form, opset or max(form.since, _USUAL))
-    if not program:
-        notes.append("no example was found: docs/building.md shows operators with branches and bodies")
+        program, more = _example(op, domain, form, wanted if domain else opset or max(form.since, _USUAL))
+    notes += more
+    doc = schema.texts(op, domain, wanted).doc
     part = OperatorView(
         name=op,
         domain=domain,
@@ -72,10 +65,35 @@ def operator_page(name: str, *, opset: int | None = None) -> Report:
         runtime=_RUNTIME,
         kernels=kernels,
         example=program,
+        doc=operator_text.plain(doc),
+        summary=operator_text.summary(doc),
     )
     changed = ", ".join(str(one.version) for one in part.history[1:])
     headline = f"{op}: since opset {since}" + (f", changed at {changed}" if changed else "")
     return Report("op", Verdict.DONE, (part,), notes=tuple(notes), headline=headline)
+
+
+def _example(op: str, domain: str, form: Schema, version: int) -> tuple[str, list[str]]:
+    """Returns an example of the form, and notes: of a deprecated form, ONNX text, or a program for the version of the
+    domain before it was deprecated."""
+    if not form.deprecated:
+        program = example(op, domain, form, version)
+        return program, [] if program else ["no example was found: docs/building.md shows how nodes are made"]
+    text = text_of_deprecated(op, domain, form, version)
+    if text:
+        later = schema.first_alive(op, domain, form.since)
+        newer = f"; the form of opset {later} is not deprecated" if later else ""
+        note = (
+            "the specification deprecates this form, and onnx.checker refuses it; the example is ONNX text that "
+            f"{_RUNTIME} runs: write it to model.onnxtxt, then `onnxsmith run model.onnxtxt --random`{newer}"
+        )
+        return text, [note]
+    alive = schema.last_alive(op, domain)
+    older = None if alive is None else schema.find(op, domain, alive)
+    program = example(op, domain, older, alive) if older is not None and alive is not None else ""
+    if program:
+        return program, [f"the specification deprecates this form; the example is of opset {alive}"]
+    return "", ["the specification deprecates this form, and no example was found"]
 
 
 def _operands(formal: Iterable[Parameter]) -> tuple[FormalOperand, ...]:
@@ -128,124 +146,3 @@ def _unknown(op: str, domain: str) -> OnnxsmithError:
         why=f"domains of the installed onnx: {', '.join(sorted(name or 'ai.onnx' for name in schema.domains()))}",
         fix=f"did you mean {', '.join(close)}?" if close else "write it as Resize, or as ai.onnx.ml::TreeEnsemble",
     )
-
-
-_SECONDS = 10.0
-"""Limits the seconds of the search. A choice: most operators need a fraction of this time."""
-_SHAPES: tuple[list[int], ...] = ([2, 2, 2, 2], [2, 2], [2, 2, 2], [2], [])
-"""Lists shapes of operands. All sizes are equal, because equal sizes fit together in most operators."""
-_NUMBERS = ([1], [2, 2, 2, 2], [0], [2, 2], [1, 1, 1, 1, 1, 1, 1, 1])
-_COMBINATIONS = 400
-"""Limits the combinations of operands that are tried for each number of operands, after combinations with equal sizes.
-A choice."""
-_DTYPES = {
-    "tensor(float)": "float32",
-    "tensor(int64)": "int64",
-    "tensor(bool)": "bool",
-    "tensor(int32)": "int32",
-    "tensor(uint8)": "uint8",
-    "tensor(string)": "string",
-}
-_VALUES: dict[ir.AttributeType, tuple[Any, ...]] = {
-    ir.AttributeType.INT: (1, 0),
-    ir.AttributeType.INTS: ([2, 2], [1], [0]),
-    ir.AttributeType.FLOAT: (1.0,),
-    ir.AttributeType.FLOATS: ([1.0],),
-    ir.AttributeType.STRING: ("ij,jk->ik",),
-}
-
-
-@dataclass(frozen=True)
-class _Operand:
-    """Describes an operand of the example: an input of a dtype and shape, a constant, or an operand that is left
-    out."""
-
-    dtype: str = ""
-    shape: tuple[int, ...] = ()
-    values: tuple[float, ...] | None = None
-
-    def code(self, name: str) -> str:
-        """Returns the operand as Python code; `name` is the variable of an input."""
-        if self.values is None:
-            return name if self.dtype else "None"
-        return f"np.array({list(self.values)}, np.{self.dtype})"
-
-
-def example(op: str, domain: str, schema: Schema, version: int) -> str:
-    """Returns a program with `onnxsmith.build` that was checked and run; "" if the search found no program in time.
-    Operators with branches or bodies, and operators of other domains than ai.onnx, have no example."""
-    end = time.monotonic() + _SECONDS
-    if domain or any(schema.attributes[name] not in _VALUES for name in schema.required):
-        return ""
-    for operands, attributes in _candidates(schema):
-        if time.monotonic() > end:
-            return ""
-        results = _results(op, version, operands, attributes, run=False)
-        if results and _results(op, version, operands, attributes, run=True):
-            return _code(op, version, operands, attributes, several=results == "several")
-    return ""
-
-
-def _candidates(schema: Schema) -> Iterator[tuple[tuple[_Operand, ...], dict[str, Any]]]:
-    required = [one for one in schema.inputs if not one.optional]
-    counts = dict.fromkeys((len(required), *range(len(schema.inputs), len(required), -1)))
-    values = [_VALUES[schema.attributes[name]] for name in schema.required]
-    for count in counts:
-        choices = [
-            list(_choices(one, schema, given=not one.optional or index == count - 1))
-            for index, one in enumerate(schema.inputs[:count])
-        ]
-        pairs = itertools.product(range(len(_SHAPES)), repeat=2)
-        alike = [tuple(_at(each, n if index else m) for index, each in enumerate(choices)) for m, n in pairs]
-        equal = [one for one in alike if len({operand.shape for operand in one}) == 1]
-        some = itertools.islice(itertools.product(*choices), _COMBINATIONS)
-        for operands in dict.fromkeys((*equal, *alike, *some)):
-            for chosen in itertools.product(*values):
-                yield operands, dict(zip(schema.required, chosen, strict=True))
-
-
-def _at(choices: list[_Operand], number: int) -> _Operand:
-    return choices[min(number, len(choices) - 1)]
-
-
-def _choices(one: Parameter, schema: Schema, *, given: bool) -> Iterator[_Operand]:
-    dtype = next((_DTYPES[type_] for type_ in _DTYPES if type_ in one.types), "")
-    if not given or not dtype:
-        yield _Operand()
-        return
-    if one.types == {"tensor(int64)"} or (one is not schema.inputs[0] and one.types == {"tensor(float)"}):
-        yield from (_Operand(dtype, (len(n),), tuple(n)) for n in _NUMBERS)
-    yield from (_Operand(dtype, tuple(shape)) for shape in _SHAPES)
-
-
-def _results(op: str, version: int, operands: tuple[_Operand, ...], attributes: dict[str, Any], *, run: bool) -> str:
-    """Returns "one" or "several" for the number of tensors that the call returns; "" if the call is refused."""
-    try:
-        with build(opset=version, verify=run) as g:
-            given = [_made(g, index, one) for index, one in enumerate(operands)]
-            results = getattr(g, op)(*given, **attributes)
-            several = isinstance(results, tuple | list)
-            g.output("y", results[0] if several else results)
-    except OnnxsmithError:
-        return ""
-    return "several" if several else "one"
-
-
-def _made(g: Any, index: int, one: _Operand) -> Any:
-    if one.values is not None:
-        return np.array(one.values, one.dtype)
-    return g.input(f"x{index}", one.dtype, list(one.shape)) if one.dtype else None
-
-
-def _code(op: str, version: int, operands: tuple[_Operand, ...], attributes: dict[str, Any], *, several: bool) -> str:
-    lines = ["import numpy as np"] if any(one.values is not None for one in operands) else []
-    lines += ["import onnxsmith", "", f'with onnxsmith.build("{op.lower()}.onnx", opset={version}) as g:']
-    words = []
-    for index, one in enumerate(operands):
-        words.append(one.code(f"x{index}"))
-        if one.dtype and one.values is None:
-            lines.append(f'    x{index} = g.input("x{index}", "{one.dtype}", {list(one.shape)})')
-    words += [f"{name}={value!r}" for name, value in attributes.items()]
-    call = f"g.{op}({', '.join(words)})"
-    lines += [f"    first, *others = {call}", '    g.output("y", first)'] if several else [f'    g.output("y", {call})']
-    return "\n".join(lines)

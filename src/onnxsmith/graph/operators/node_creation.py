@@ -312,9 +312,11 @@ class Maker:
         if since and since[0] > version:
             why, fix = f"it appeared in {name} {since[0]}", self._other_opset.format(since[0])
         elif since:
-            last = schemas.last_alive(op, domain)
-            older = f'build with imports={{"{domain}": {last}}}' if domain else self._other_opset.format(last)
-            why, fix = f"{name} {last} was the last that had it", _REPLACED.get(op, older)
+            later = schemas.first_alive(op, domain, version)
+            last = later or schemas.last_alive(op, domain)
+            other = f'build with imports={{"{domain}": {last}}}' if domain else self._other_opset.format(last)
+            why = f"{name} {last} has it again" if later else f"{name} {last} was the last that had it"
+            fix = _REPLACED.get(op, other)
         else:
             near = _similar(op, known)
             why = f"{name} {version} has {len(known)} operators"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from onnxsmith.base.report.parts.item_views import Change
+from onnxsmith.graph.reading import operator_text
 from onnxsmith.graph.reading.exact_text import attribute_text
 from onnxsmith.graph.structure import schema
-from onnxsmith.graph.structure.schema import Parameter, Schema
+from onnxsmith.graph.structure.schema import Parameter, Schema, Texts
 
 
 def history(op: str, domain: str) -> Iterator[Change]:
@@ -20,7 +21,9 @@ def history(op: str, domain: str) -> Iterator[Change]:
         if before is None:
             yield Change(version, ("added",))
         else:
-            yield Change(version, tuple(changes(before, now)) or ("operands, attributes and types stay",))
+            differences = tuple(changes(before, now)) or ("operands, attributes and types stay",)
+            meanings = _of_meanings(schema.texts(op, domain, before.since), schema.texts(op, domain, version))
+            yield Change(version, (*differences, *meanings))
         before = now
 
 
@@ -31,6 +34,19 @@ def changes(before: Schema, now: Schema) -> Iterator[str]:
     yield from _of_operands("input", before.inputs, now.inputs)
     yield from _of_operands("output", before.outputs, now.outputs)
     yield from _of_attributes(before, now)
+
+
+def _of_meanings(before: Texts, now: Texts) -> Iterator[str]:
+    """Yields the operands and attributes that the specification describes otherwise: other shapes, other meanings."""
+    for word, old, new in (
+        ("input", before.inputs, now.inputs),
+        ("output", before.outputs, now.outputs),
+        ("attribute", before.attributes, now.attributes),
+    ):
+        for name in (name for name in new if name in old):
+            change = operator_text.change(old[name], new[name])
+            if change:
+                yield f"the description of {word} {name} {change}"
 
 
 def kind(one: Parameter) -> str:

@@ -90,6 +90,32 @@ def find(op_type: str, domain: str, version: int) -> Schema | None:
     )
 
 
+@dataclass(frozen=True)
+class Texts:
+    """The texts of an operator at one version, as the specification has them: Markdown, with some HTML. `inputs`,
+    `outputs` and `attributes` describe each of them by name."""
+
+    doc: str
+    inputs: dict[str, str]
+    outputs: dict[str, str]
+    attributes: dict[str, str]
+
+
+def texts(op_type: str, domain: str, version: int) -> Texts:
+    """Returns the texts of the form in force at `version` of `domain`; empty when the installed onnx has none."""
+    home = "" if domain in _ONNX_DOMAINS else domain
+    try:
+        found = onnx.defs.get_schema(op_type, version, home)
+    except onnx.defs.SchemaError:
+        return Texts("", {}, {}, {})
+    return Texts(
+        found.doc or "",
+        {one.name: one.description for one in found.inputs},
+        {one.name: one.description for one in found.outputs},
+        {name: attribute.description for name, attribute in found.attributes.items()},
+    )
+
+
 @cache
 def operators(domain: str, version: int) -> tuple[str, ...]:
     """Returns the names of all operators in force at `version` of `domain`, without deprecated operators."""
@@ -130,6 +156,17 @@ def last_alive(op_type: str, domain: str) -> int | None:
     home = "" if domain in _ONNX_DOMAINS else domain
     for version in range(domains().get(home, 0), 0, -1):
         found = find(op_type, home, version)
+        if found is not None and not found.deprecated:
+            return version
+    return None
+
+
+@cache
+def first_alive(op_type: str, domain: str, after: int) -> int | None:
+    """Returns the first version after `after` at which a form of the operator that is not deprecated appeared; None if
+    there is none."""
+    for version in versions(op_type, domain):
+        found = find(op_type, domain, version) if version > after else None
         if found is not None and not found.deprecated:
             return version
     return None

@@ -263,7 +263,8 @@ class OperatorView(Part):
     """An operator of the ONNX specification.
 
     `since` is the first opset version with the operator, `version` that of the form shown. `kernels` are the kernels of
-    `runtime`, None if they are unknown. `example` is a program that was run, "" if there is none.
+    `runtime`, None if they are unknown. `example` is a program that was run, "" if there is none. `doc` is the text of
+    the specification on the operator, `summary` its first sentences.
     """
 
     title = "Operator"
@@ -280,6 +281,8 @@ class OperatorView(Part):
     runtime: str
     kernels: tuple[Kernel, ...] | None
     example: str
+    doc: str = ""
+    summary: str = ""
 
     def blocks(self) -> Iterator[Block]:
         yield facts(
@@ -290,6 +293,9 @@ class OperatorView(Part):
                 ("shown form", f"of opset {self.version}{', deprecated' if self.deprecated else ''}"),
             ]
         )
+        if self.doc:
+            is_short = " ".join(self.doc.split()) == self.summary
+            yield Text(self.summary) if is_short else Text(self.doc, verbatim=True, shorter=self.summary)
         for word, operands in (("input", self.inputs), ("output", self.outputs)):
             if operands:
                 yield Table((word, "", "type", "types"), tuple(_row(one) for one in operands))
