@@ -208,7 +208,8 @@ def _unknown(name: str, known: Mapping[str, Any]) -> OnnxsmithError:
         "edit/replacement",
         f"by reads {name}, which find does not have",
         why=f"find has {', '.join(known) or 'no variables'}",
-        fix=f"write {' or '.join(known)} in place of {name}" if known else "write a constant in its place",
+        fix=(f"write {' or '.join(known)} in place of {name}; or " if known else "")
+        + "write a number, such as 0.0; or let find name the tensor",
     )
 
 

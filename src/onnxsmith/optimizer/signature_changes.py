@@ -69,7 +69,7 @@ class Interface:
 
     def _keep_outputs(self, model: ir.Model) -> Iterator[str]:
         names = [value.name or "" for value in model.graph.outputs]
-        kept = (_named(self.outputs, names) if self.outputs else set(names)) - _named(self.dropped, names)
+        kept = (_named(model, self.outputs, names) if self.outputs else set(names)) - _named(model, self.dropped, names)
         if names and not kept:
             raise problem(
                 "simplify/all-outputs",
@@ -84,12 +84,20 @@ class Interface:
             yield f"outputs left out: {', '.join(gone)}"
 
 
-def _named(texts: tuple[str, ...], names: list[str]) -> set[str]:
+def _named(model: ir.Model, texts: tuple[str, ...], names: list[str]) -> set[str]:
     """Returns the outputs that the names or patterns match."""
     found: set[str] = set()
     for text in texts:
         fitting = [text] if text in names else fnmatch.filter(names, text)
         if not fitting:
+            if text in {value.name for node in model.graph for value in node.outputs}:
+                raise problem(
+                    "simplify/no-such-port",
+                    f"{text!r} is no output of the model, it is inside",
+                    why=f"the outputs are {', '.join(names)}",
+                    fix=f"`onnxsmith extract MODEL --to {shlex.quote(text)} -o part.onnx` gives the part that computes "
+                    f"it; `onnxsmith expose MODEL {shlex.quote(text)} -o more.onnx` makes it one more output",
+                )
             raise _missing("graph output", text, names)
         found.update(fitting)
     return found

@@ -473,7 +473,9 @@ def units_of(model: ir.Model, to: ir.DataType, request: Request, operators: Oper
             "bisect/nothing-to-narrow",
             f"no node of the model can become {request.to}",
             why="; ".join(fixed)[:400] or "no node reads or makes float32: it is narrow already, or has no floats",
-            fix="start from the float32 model",
+            fix="start from the float32 model"
+            if fixed
+            else "if the model was made narrow, start from its float32 model; a model without floats stays as it is",
         )
     unknown = [name for name in named(request.keep) if not matching(bare(name), units.by_name)]
     if unknown:

@@ -56,7 +56,7 @@ def not_a_model(data: bytes, path: Path) -> OnnxsmithError:
         "this is not an ONNX model",
         where=str(path),
         why=f"it begins with {data[:12]!r}",
-        fix=models_in(path.parent) or "check that the path is right",
+        fix="give the path of an .onnx file",
     )
 
 
