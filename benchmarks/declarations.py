@@ -35,7 +35,7 @@ SIZES = (0, 2)
 
 
 def differences(path: Path) -> tuple[int, list[str]]:
-    """Returns how many declared values were compared, and what differs. Raises the runtime's error if nothing runs it."""
+    """Returns how many declared values were compared, and what differs. Raises the runtime's error if none runs it."""
     model = onnx.load(path, load_external_data=False)
     model_ir = ir.load(path)
     interface = signature(model_ir)

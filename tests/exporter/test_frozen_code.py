@@ -195,3 +195,75 @@ def test_without_time_for_a_further_trial_the_outcome_says_so(monkeypatch: pytes
     assert trial.outcome == "not tried: a trial would take longer than the export"
     assert not trial.helped
     assert len(trial.suspicions) == 2
+
+
+class TwoAxes(nn.Module):
+    """The trace stops at the batch; the number 10 fixes the other axis."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries = nn.Linear(32, 64)
+        self.result = nn.Linear(32, 32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b = 5
+        q, k = self.queries(x).chunk(2, -1)
+        q = q.view(b, 10, 4, -1).transpose(1, 2)
+        k = k.view(x.shape[0], x.shape[1], 4, -1).transpose(1, 2)
+        a = (q @ k.transpose(-1, -2) / q.shape[-1]).softmax(-1) @ k
+        return x + self.result(a.transpose(1, 2).reshape(x.shape[0], x.shape[1], -1))
+
+
+class TwoAxesAtOnce(nn.Module):
+    """The trace fixes both axes."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b = 5
+        return x.view(b, 10, 8) + x
+
+
+class EqualSizes(nn.Module):
+    """The number 4 is the size of both axes, and stands for the second one."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.view(-1, 4, 6) + x
+
+
+class Heads(nn.Module):
+    """The number 2 counts heads; it only equals the example's size of axis 1."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b = 5
+        return x.view(b, x.shape[1], 2, 4) + 1
+
+
+def _of_two_axes(module: nn.Module, *shape: int) -> Problem:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.export(module, (torch.randn(*shape),), dynamic="x:0=n,1=m", strategy="torch-export")
+    return caught.value.problem
+
+
+def test_a_finding_about_another_axis_adds_this_axis_to_the_error() -> None:
+    found = _of_two_axes(TwoAxes(), 5, 10, 32)
+    fixed = "axis 0 of input 'x' (n) is fixed to 5 by the model; axis 1 of input 'x' (m) is fixed too, to 10"
+    assert found.what == fixed
+    assert "10 is the example's size of axis 1 of 'x'" in found.why
+    assert found.fix.endswith("; or leave x:0, x:1 out of --dynamic")
+
+
+def test_all_axes_that_a_trace_fixed_are_named() -> None:
+    found = _of_two_axes(TwoAxesAtOnce(), 5, 10, 8)
+    assert "axis 1 of input 'x' (m) is fixed to 10 by the model" in found.what
+    assert "axis 0 of input 'x' (n) is fixed too, to 5" in found.what
+
+
+def test_a_number_that_is_the_size_of_two_axes_names_both() -> None:
+    found = _of_two_axes(EqualSizes(), 4, 4, 6)
+    assert "4 is the example's size of axis 0 of 'x' and axis 1 of 'x'" in found.why
+
+
+def test_a_number_that_fixes_no_axis_is_not_blamed() -> None:
+    found = _of_two_axes(Heads(), 5, 2, 8)
+    assert found.what == "axis 0 of input 'x' (n) is fixed to 5 by the model"
+    assert "the number 2" not in found.why
+    assert "x:1" not in found.fix

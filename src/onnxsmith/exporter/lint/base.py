@@ -25,7 +25,8 @@ class Remark:
 
     `swaps` maps old nodes to new nodes, and a statement to a list of statements; new nodes may contain old nodes.
     `same`: the new code computes the same for every input that the old code accepts. `freezes`: the finding counts only
-    if a dynamic axis becomes a constant at that line, or at any line if `anywhere` is True.
+    if a dynamic axis becomes a constant at that line, or at any line if `anywhere` is True. `axes` (input, axis) are
+    the dynamic axes that the finding may be about, as far as the check knows them.
     """
 
     problem: Problem
@@ -36,6 +37,7 @@ class Remark:
     same: bool = True
     freezes: bool = False
     anywhere: bool = False
+    axes: Sequence[tuple[str, int]] = ()
 
 
 @dataclass(frozen=True)

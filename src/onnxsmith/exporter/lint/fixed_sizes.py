@@ -143,19 +143,22 @@ class LiteralSize(Check):
         if not axes:
             return
         name, axis = axes[0]
+        owners = " and ".join(f"axis {axis} of {name!r}" for name, axis in axes)
+        sizes = " or ".join(f"{name}.shape[{axis}]" for name, axis in axes)
         size = ast.Subscript(ast.Attribute(ast.Name(name), "shape"), ast.Constant(axis))
         yield Remark(
             Problem(
                 "forward/literal-size",
-                f"the number {node.value} is the example's size of axis {axis} of {name!r}",
+                f"the number {node.value} is the example's size of {owners}",
                 why="a shape with this number fits that one size only",
-                fix=f"take the size from the input: {name}.shape[{axis}]",
+                fix=f"take the size from the input: {sizes}",
             ),
             node,
             swaps={node: size},
             same=False,
             freezes=True,
             anywhere=True,
+            axes=axes,
         )
 
     def _gives_a_size(self, node: ast.Constant, code: Code) -> bool:
@@ -204,4 +207,5 @@ class TableLength(Check):
             node,
             swaps={table: ast.Subscript(table, index)},
             freezes=True,
+            axes=[(name, axis)],
         )

@@ -18,9 +18,9 @@ from onnxsmith.exporter.lint.base import Check, Code, New, Remark
 
 @dataclass(frozen=True)
 class Suspicion:
-    """A finding of the linter that counts only if the trace confirms it. `freezes`, `anywhere` and `same` are as in
-    `lint/base.py`. `span` is the first and the last line of its statement. `code` is its function, and `swaps` make the
-    new code in it."""
+    """A finding of the linter that counts only if the trace confirms it. `freezes`, `anywhere`, `same` and `axes` are
+    as in `lint/base.py`. `span` is the first and the last line of its statement. `code` is its function, and `swaps`
+    make the new code in it."""
 
     finding: Finding
     freezes: bool
@@ -29,6 +29,7 @@ class Suspicion:
     same: bool = True
     code: Code | None = None
     swaps: Mapping[ast.AST, New] = field(default_factory=dict)
+    axes: Sequence[tuple[str, int]] = ()
 
 
 @cache
@@ -90,4 +91,4 @@ def _suspicions(remarks: Sequence[Remark], code: Code) -> Iterable[Suspicion]:
         statement = code.statement(remark.node)
         span = (statement.lineno, statement.end_lineno or statement.lineno)
         swaps = patch.swaps if patch is not None else {}
-        yield Suspicion(finding, remark.freezes, remark.anywhere, span, remark.same, code, swaps)
+        yield Suspicion(finding, remark.freezes, remark.anywhere, span, remark.same, code, swaps, remark.axes)

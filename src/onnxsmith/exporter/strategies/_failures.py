@@ -75,7 +75,8 @@ def _transformed(error: Exception, known: Problem | None, program: TorchProgram,
 
 
 def _frozen(found: Sequence[Frozen], program: TorchProgram, branches: Sequence[SizeBranch]) -> OnnxsmithError:
-    said = fixed_by_the_model(found[0], program)
+    first, others = found[0], [one for one in found if (one.port, one.axis) != (found[0].port, found[0].axis)]
+    said = fixed_by_the_model(first, program, others)
     axes, lines = [(one.port, one.axis) for one in found], [one.line for one in found]
     return FrozenAxisError(said, axes, lines, branches)
 

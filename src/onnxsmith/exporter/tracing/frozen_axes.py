@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -20,6 +20,7 @@ from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.words import first_few
 from onnxsmith.exporter.factory import model_frame
 from onnxsmith.exporter.tracing.flat_module import Flat
+from onnxsmith.graph.structure.signature import Signature
 
 if TYPE_CHECKING:
     from onnxsmith.exporter.tracing.size_branches import SizeBranch
@@ -63,12 +64,13 @@ class Frozen:
     line: str
 
 
-def fixed_by_the_model(found: Frozen, program: TorchProgram) -> Problem:
-    """The problem of an axis that the model fixed: at a line of its code, or inside a layer, by the shape of a
-    weight."""
+def fixed_by_the_model(found: Frozen, program: TorchProgram, others: Iterable[Frozen] = ()) -> Problem:
+    """Returns the problem of an axis that the model fixed: at a line of its code, or inside a layer, by the shape of a
+    weight. Names the `others`, too."""
     dims = {port.name: port.shape or () for port in program.signature.inputs}
     named = "".join(f" ({dim})" for dim in dims[found.port][found.axis : found.axis + 1])
     what = f"axis {found.axis} of input {found.port!r}{named} is fixed to {found.value} by the model"
+    what += also_fixed(others, program.signature)
     static = f"leave {found.port}:{found.axis} out of --dynamic"
     if found.line:
         return Problem(
@@ -94,6 +96,15 @@ def _of_this_size(module: Any, size: int) -> str:
     tensors = (*module.named_parameters(), *module.named_buffers())
     names = [f"{name} {list(tensor.shape)}" for name, tensor in tensors if size in tensor.shape]
     return f": see {first_few(names, 2)}" if names else ""
+
+
+def also_fixed(frozen: Iterable[Frozen], signature: Signature) -> str:
+    """Returns the clauses of a message about further frozen axes, each axis once; "" for none."""
+    dims = {port.name: port.shape or () for port in signature.inputs}
+    return "".join(
+        f"; axis {axis} of input {port!r} ({dims[port][axis]}) is fixed too, to {value}"
+        for (port, axis), value in {(one.port, one.axis): one.value for one in frozen}.items()
+    )
 
 
 @dataclass

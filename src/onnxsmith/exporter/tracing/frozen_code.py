@@ -34,7 +34,7 @@ from onnxsmith.exporter.module import source_linting
 from onnxsmith.exporter.module.run_observation import Seen, observe
 from onnxsmith.exporter.module.source_linting import Suspicion
 from onnxsmith.exporter.tracing import trace_diagnosis
-from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
+from onnxsmith.exporter.tracing.frozen_axes import Frozen, FrozenAxisError, also_fixed
 from onnxsmith.exporter.tracing.trace_patches import compiled
 from onnxsmith.exporter.tracing.unrolled_loops import Lines, unrolled
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
@@ -80,29 +80,59 @@ def _problem_and_function(suspicion: Suspicion) -> Any:
 
 def located(error: FrozenAxisError, model: TorchModel, built: Built, spent: float = math.inf) -> FrozenAxisError:
     """Adds to the error the linter's finding at the line that fixed the axis, with new code if a trace with it fixes no
-    axis there. Returns the error itself if the linter finds nothing there. `spent` are the seconds of the failed
-    export: after as long, the trial begins no further trace."""
+    axis there. Prefers a finding about an axis of the error. A finding about another axis counts if a trace with only
+    that axis dynamic fixes it too; the error then names both axes. Returns the error itself if the linter finds nothing
+    there. `spent` are the seconds of the failed export: after as long, the trial begins no further trace."""
     try:
         found = [one for one in suspicions(model, built, observe(model)) if one.freezes]
     except Exception:  # noqa: BLE001 — reading the source is a help; the error stands without it
         return error
     here = [one for one in found if at_line(one, error.lines)] or [one for one in found if one.anywhere]
-    if not here:
+    chosen, more = next((one for one in here if _is_about(one, error)), None), []
+    if chosen is None:
+        tried = ((one, _fixed_too(one, built)) for one in here)
+        chosen, more = next(((one, axes) for one, axes in tried if axes), (None, []))
+    if chosen is None:
         return _with_turns(error, built)
-    first = here[0].finding
-    trial = _trial(here[0], found, built, spent)
-    axes = ", ".join(f"{name}:{axis}" for name, axis in dict.fromkeys(error.axes))
+    first = chosen.finding
+    trial = _trial(chosen, found, built, spent)
+    fixed = dict.fromkeys((*error.axes, *((one.port, one.axis) for one in more)))
+    axes = ", ".join(f"{name}:{axis}" for name, axis in fixed)
     fix, code = f"{first.problem.fix}; or leave {axes} out of --dynamic", ""
     if trial is not None:
         fix, code = _pasted(trial, axes)
     said = replace(
         error.problem,
+        what=error.problem.what + also_fixed(more, built.program.signature),
         where=first.problem.where,
-        why=f"{first.problem.what}: {first.source}; {first.problem.why}",
+        why=f"{first.problem.what}: {first.source}; {first.problem.why}{_unexplained(error) if more else ''}",
         fix=fix,
         tried=(code,) if trial is not None and trial.helped else (),
     )
-    return FrozenAxisError(said, error.axes, error.lines)
+    return FrozenAxisError(said, tuple(fixed), error.lines)
+
+
+def _is_about(suspicion: Suspicion, error: FrozenAxisError) -> bool:
+    """Whether the finding may be about an axis of the error."""
+    return not suspicion.axes or any(axis in error.axes for axis in suspicion.axes)
+
+
+def _fixed_too(suspicion: Suspicion, built: Built) -> list[Frozen]:
+    """Returns those axes of the finding that a trace with only these axes dynamic fixes where the finding counts."""
+    dims = {port.name: port.shape or () for port in built.program.signature.inputs}
+    symbols = frozenset(dim for name, axis in suspicion.axes if isinstance(dim := dims[name][axis], str))
+    frozen = trace_diagnosis.trace(built.program, built.example, symbols).frozen
+    return [
+        one
+        for one in frozen
+        if (one.port, one.axis) in suspicion.axes and (suspicion.anywhere or at_line(suspicion, [one.line]))
+    ]
+
+
+def _unexplained(error: FrozenAxisError) -> str:
+    axes = ", ".join(f"{name}:{axis}" for name, axis in dict.fromkeys(error.axes))
+    at = f" at {error.problem.where}" if error.problem.where else ""
+    return f"; {axes} is fixed{at}, for a reason that was not found"
 
 
 _MOST_LOOPS = 3
