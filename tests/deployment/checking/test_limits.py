@@ -65,6 +65,16 @@ def test_what_they_refuse() -> None:
     assert "the operator gives 2 in dimension 0, and the file declares 3" in shapes.why
 
 
+def test_a_wrong_number_that_the_file_declares_is_refused_at_fixed_sizes_as_well() -> None:
+    conflict = from_text(HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) b = Abs(a) y = Relu(b) }")
+    value = conflict.graph[0].outputs[0]
+    value.dtype, value.shape = conflict.graph.inputs[0].dtype, type(conflict.graph.inputs[0].shape)(["n", 3])
+    _, (shapes,) = checked(conflict, "onnx-shapes")
+    assert shapes.stage is Stage.REFUSED
+    assert shapes.changed == ""
+    assert "the operator gives 4 in dimension 1, and the file declares 3" in shapes.why
+
+
 def test_what_does_not_fit_the_limit_is_named(tmp_path: Path) -> None:
     report, checks = checked(write(tmp_path, DET), "onnxruntime", "reference", time_limit=0.5)
     assert {one.stage for one in checks} == {Stage.NOT_TRIED}

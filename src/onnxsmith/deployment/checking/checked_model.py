@@ -108,12 +108,20 @@ class Subject:
             array = feeds.get(value.name or "")
             if isinstance(array, np.ndarray):
                 value.shape = ir.Shape(array.shape)
-        # Shapes with symbols would stay beside the sizes: all are inferred anew.
-        for graph in walk.graphs(made):
-            for node in graph:
-                for value in node.outputs:
-                    value.shape = None
+        # Shapes with symbols would stay beside the sizes: all are inferred anew. The numbers that the file declares
+        # stay, because a target may refuse the file for them.
+        declared = {
+            value: value.shape
+            for graph in walk.graphs(made)
+            for node in graph
+            for value in node.outputs
+            if value.shape is not None
+        }
+        for value in declared:
+            value.shape = None
         infer(made)
+        for value, shape in declared.items():
+            value.shape = _with_numbers(value.shape, shape)
         return Subject(made, None, (Feed("the same sizes", {}, dict(feeds)),), {}, self.seed, self.free)
 
     def with_model(self, model: ir.Model) -> Subject:
@@ -212,6 +220,13 @@ def _zeros(value: ir.Value, sizes: Mapping[str, int]) -> np.ndarray | None:
     shape = [dim if isinstance(dim, int) else dims.evaluate(dim.value, sizes) for dim in value.shape]
     known = [size for size in shape if size is not None]
     return np.zeros(known, value.dtype.numpy()) if len(known) == len(shape) else None
+
+
+def _with_numbers(found: ir.Shape | None, declared: ir.Shape) -> ir.Shape:
+    """Returns the inferred shape with the numbers of the declared shape in place of its own."""
+    same_rank = found is not None and len(found) == len(declared)
+    inferred_dims = list(found) if same_rank and found is not None else [None] * len(declared)
+    return ir.Shape([own if isinstance(own, int) else dim for own, dim in zip(declared, inferred_dims, strict=True)])
 
 
 def _origin(name: str) -> str:
