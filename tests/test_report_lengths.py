@@ -17,6 +17,7 @@ import onnxsmith
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Block, Facts, Part, Report, Table, Text, Tone
 from onnxsmith.base.report.parts.quantisation import CurvePoint, LayerDamage, LeftAlone, Quantisation
+from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage, TargetCheck, TargetChecks, refusals, summary
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.render.terminal import show
 
@@ -107,6 +108,21 @@ def test_int8_with_each_kind_of_layer() -> None:
     )  # fmt: skip
     text = printed(Report("quantize", Verdict.DONE, (part,), headline=part.summary()))
     assert len(text.splitlines()) <= LINES, text
+
+
+def test_each_target_of_a_check_has_its_row() -> None:
+    why = "the target does not know this operator: a reason that takes more than a line of the terminal"
+    nodes = tuple(NodeCheck(f"node {at}", "acme::Gate", Stage.REFUSED, why, "m.py:1", why) for at in range(9))
+    checks = tuple(
+        TargetCheck(f"target-{at}", "", "1.0", True, Stage.REFUSED, why, nodes=nodes, notes=(why,)) for at in range(16)
+    )
+    problems = refusals(checks, "m.onnx")
+    headline = ", ".join(map(summary, checks))
+    text = printed(Report("check", Verdict.DIFFERENT, (TargetChecks(checks),), headline=headline, problems=problems))
+    assert len(text.splitlines()) <= LINES, text
+    assert all(f"  target-{at} " in text for at in range(16))
+    assert "more tables: -v, --html, --json" in text
+    assert "node 0" in text
 
 
 class Long(Part):

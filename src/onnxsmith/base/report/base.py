@@ -60,7 +60,8 @@ class Places:
 class Table:
     """Rows under headings. `right` are the indices of the columns that hold numbers. `rows_in_terminal` are the indices
     of the rows that a terminal shows, in that order; None means all. A page shows all rows, first in the order of the
-    indices `worst_first`, and can sort them by any column."""
+    indices `worst_first`, and can sort them by any column. `is_key`: the rows are the point of the part, so a terminal
+    shows every one, and shortens the other tables of the part instead."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -68,6 +69,7 @@ class Table:
     rows_in_terminal: tuple[int, ...] | None = None
     places: tuple[Places, ...] = ()
     worst_first: tuple[int, ...] = ()
+    is_key: bool = False
 
 
 @dataclass(frozen=True)

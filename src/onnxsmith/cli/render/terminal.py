@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.base.report.base import Chart, Facts, Intervals, Plot, Report, Table, Text, Tone
+from onnxsmith.base.report.base import Block, Chart, Facts, Intervals, Plot, Report, Table, Text, Tone
 from onnxsmith.base.report.verdict import Verdict
 
 _STYLES = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.WARN: "yellow", Tone.BAD: "bold red"}
@@ -72,8 +72,9 @@ def _print(report: Report, console: Console, most: int | None) -> None:
             continue
         console.print(f"[bold]{escape(part.title)}[/bold]")
         left_out = [] if most is None else _left_out([block for block in blocks if isinstance(block, Text)], most)
+        tables = [] if most is None else _tables_left_out(blocks, most)
         for block in blocks:
-            if isinstance(block, Chart | Plot | Intervals) or any(block is one for one in left_out):
+            if isinstance(block, Chart | Plot | Intervals) or any(block is one for one in (*left_out, *tables)):
                 continue
             if isinstance(block, Text) and block.shorter and most is not None:
                 console.print(Padding(escape(block.shorter), (0, 0, 0, 2), expand=False))
@@ -82,6 +83,8 @@ def _print(report: Report, console: Console, most: int | None) -> None:
                 console.print(escape(block.text), soft_wrap=True, highlight=False)
             else:
                 console.print(Padding(_renderable(block, most), (0, 0, 0, 2), expand=False))
+        if tables:
+            console.print(f"  {_more(len(tables), 'table')}")
         if left_out:
             console.print(f"  {_more(len(left_out), 'sentence')}")
         console.print()
@@ -101,6 +104,14 @@ def _left_out(texts: Sequence[Text], most: int) -> list[Text]:
     """Returns the texts of a part beyond the first ones. Those on something bad come first."""
     sentences = sorted((text for text in texts if not text.verbatim), key=lambda text: text.tone is not Tone.BAD)
     return [*sentences[most:], *[text for text in texts if text.verbatim][max(most, _PAGES) :]]
+
+
+def _tables_left_out(blocks: Sequence[Block], most: int) -> list[Table]:
+    """Returns the tables of a part beyond the first ones, if it has a key table."""
+    tables = [block for block in blocks if isinstance(block, Table)]
+    if not any(table.is_key for table in tables):
+        return []
+    return [table for table in tables if not table.is_key][most:]
 
 
 def _more(count: int, noun: str) -> str:
@@ -135,7 +146,7 @@ def _table(block: Table, most: int | None) -> RenderableType:
         table.add_column(escape(head), justify="right" if index in block.right else "left", overflow="fold")
     is_whole = most is None or block.rows_in_terminal is None
     order: Sequence[int] = range(len(block.rows)) if is_whole else block.rows_in_terminal or ()
-    if most is not None and len(order) > most:
+    if most is not None and len(order) > most and not block.is_key:
         order = sorted(list(dict.fromkeys((*block.worst_first, *order)))[:most]) if block.worst_first else order[:most]
     rows = [block.rows[index] for index in order]
     for row in rows:

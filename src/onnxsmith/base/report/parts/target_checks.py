@@ -92,7 +92,7 @@ class TargetChecks(Part):
             (one.target, one.version, "asked" if one.judge else "by rules", one.stage.value, one.shapes, _nodes(one))
             for one in self.checks
         )
-        yield Table(("target", "version", "how", "result", "shapes", "nodes"), rows)
+        yield Table(("target", "version", "how", "result", "shapes", "nodes"), rows, is_key=True)
         for one in self.checks:
             if one.why:
                 tone = Tone.BAD if one.stage is Stage.REFUSED else Tone.WARN
