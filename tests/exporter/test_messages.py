@@ -246,3 +246,19 @@ class Layer(nn.Module):
 def test_an_axis_that_the_module_itself_does_not_move_is_said() -> None:
     result = onnxsmith.export(Layer(), (torch.rand(7, 3, 4),), dynamic="x:0=time,1=batch")
     assert any("batch was checked at size 3 only" in note for note in result.report.part(Verification).notes)
+
+
+class Sparse(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("adjacency", torch.eye(4).to_sparse())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sparse.mm(self.adjacency, x)  # type: ignore[no-any-return]
+
+
+def test_a_sparse_tensor_is_to_be_made_dense() -> None:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.export(Sparse(), (torch.randn(4, 3),))
+    assert "sparse" in caught.value.problem.why
+    assert "to_dense()" in caught.value.problem.fix

@@ -133,8 +133,11 @@ def _remedy(said: str, content: Content | None, *, late: bool) -> str:
         return (
             f"bundle a model of an older opset: `onnxsmith opset {file} {_OLDER} -o older.onnx`; or update the client"
         )
-    message = shlex.quote(" ".join(said.split())[-_ASKED:])
-    return f"ask what the message means: `onnxsmith explain {message}`; or take another version of the client"
+    message = shlex.quote(" ".join((said.splitlines() or [""])[-1].split())[:_ASKED])
+    return (
+        f"ask what the message means: `onnxsmith explain {message}`; or look at the files of the bundle that the client "
+        "was reading; or take another version of the client"
+    )
 
 
 @contextmanager

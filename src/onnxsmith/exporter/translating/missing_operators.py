@@ -42,9 +42,22 @@ class UntranslatedError(OnnxsmithError):
     """The problem of operators that have no translation, whatever the sizes of the inputs are."""
 
 
+_SPARSE = re.compile(r"sparse|^aten::(_?to_dense|_?coalesced?_?|_?(col_)?indices|_?values)$")
+"""Matches operators of sparse tensors."""
+
+
 def problem_of(found: list[Missing]) -> Problem:
     """Makes one problem for all operators, at the line of the first."""
     targets = list(dict.fromkeys(one.target for one in found))
+    if any(_SPARSE.search(target) for target in targets):
+        return Problem(
+            "export/no-translation",
+            f"no ONNX translation for {', '.join(targets)}",
+            where=found[0].where,
+            why="it computes with a sparse tensor, and the tensors of a graph that operators read are dense",
+            fix="make the tensor dense where the module is built, self.adjacency = adjacency.to_dense(), and compute "
+            "with torch.mm or @",
+        )
     reasons = [REASONS[name] for name in (one.replace("::", ".") for one in targets) if name in REASONS]
     return Problem(
         "export/no-translation",
@@ -59,7 +72,7 @@ def problem_of(found: list[Missing]) -> Problem:
 def with_code(error: OnnxsmithError, target: str) -> OnnxsmithError:
     """Adds to the error of operators without a translation how to get the code that registers them. `target` names the
     exported module."""
-    if error.problem.id != "export/no-translation":
+    if error.problem.id != "export/no-translation" or "onnxsmith.register" not in error.problem.fix:
         return error
     called = f"`onnxsmith diagnose {shlex.quote(target)}`" if is_target(target) else "onnxsmith.diagnose(module, args)"
     return type(error)(replace(error.problem, fix=f"{error.problem.fix}; {called} prints the code"))
