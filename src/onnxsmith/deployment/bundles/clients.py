@@ -135,7 +135,7 @@ def _remedy(said: str, content: Content | None, *, late: bool) -> str:
         )
     message = shlex.quote(" ".join((said.splitlines() or [""])[-1].split())[:_ASKED])
     return (
-        f"ask what the message means: `onnxsmith explain {message}`; or look at the files of the bundle that the client "
+        f"ask what the message means: `onnxsmith explain {message}`; or look at the files of the bundle that it "
         "was reading; or take another version of the client"
     )
 
