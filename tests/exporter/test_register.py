@@ -262,6 +262,7 @@ def test_the_note_says_where_the_reference_is(tmp_path: Path) -> None:
     assert plugin_notes(to_path).endswith(
         f"; {tmp_path / 'm.reference.onnx'} is the model with its translation as a function, which was verified"
     )
+    assert to_path.report.headline.endswith("; no runtime here runs its operator custom::between")
     file = io.BytesIO()
     to_file = export(Between(), *bounds(), output=file)
     assert plugin_notes(to_file).endswith("; the verified model is the model with its translation as a function")

@@ -17,6 +17,7 @@ from onnxsmith.base.report.parts.capture import Capture, PortMap
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
+from onnxsmith.base.words import first_few
 from onnxsmith.exporter import factory
 from onnxsmith.exporter.export_settings import Settings
 from onnxsmith.exporter.graph import baked_inputs
@@ -201,7 +202,10 @@ class Job:
             for one in problems(verification, asked=self.settings.verify is not None)
         ]
         limits = "".join(f"; {limit}" for limit in self.torch_model.limits)
+        model = custom_operators.bare(made.model)
         said = ending(verification) + limits + (f"; {made.weightless}" if made.weightless else "")
+        if not differs and model is not made.model:
+            said += _not_run_here(model)
         report = Report(
             command="export",
             verdict=verdict(verification, asked=self.settings.verify is not None),
@@ -211,8 +215,19 @@ class Job:
             notes=() if differs else tuple(one.what for one in made.lost),
         )
         path = Path(next(iter(written.files))) if written.files else None
-        model = custom_operators.bare(made.model)
         return Result(report, model if report.verdict is Verdict.DONE or path is not None else None, path)
+
+
+_MOST_NAMED = 3
+"""Limits the operators that the headline names. A choice."""
+
+
+def _not_run_here(model: ir.Model) -> str:
+    """Returns the headline's clause on the operators of plugins that no installed runtime runs; "" for none."""
+    from onnxsmith.verification.foreign_nodes import foreign_operators
+
+    names = foreign_operators(model)
+    return f"; no runtime here runs its operator {first_few(names, _MOST_NAMED)}" if names else ""
 
 
 def _unrolled_loop(made: Made, built: programs.Built) -> Problem | None:

@@ -59,6 +59,12 @@ def holds_foreign(model: ir.Model) -> bool:
     return any(_is_foreign(node, functions) for node in walk.all_nodes(model))
 
 
+def foreign_operators(model: ir.Model) -> list[str]:
+    """Returns the operators, at any depth, of domains unknown to the installed runtimes: `acme::Gate`."""
+    functions = {(domain, name) for domain, name, _ in model.functions}
+    return sorted({walk.op_name(node) for node in walk.all_nodes(model) if _is_foreign(node, functions)})
+
+
 def around(reference: ir.Model, candidate: ir.Model, runtime: str | None = None) -> Cut | None:
     """Cuts out of both models the nodes that `runtime` does not run. Without `runtime`, cuts out the nodes that no
     installed runtime runs. Returns None if these nodes cannot be identified or paired."""
