@@ -46,6 +46,12 @@ GENERIC = (
     "warning: pthread_create failed",
     "expected x to be an initializer list",
     "Error opening config.json",
+    "ValueError: zero-size array to reduction operation maximum which has no identity",
+    "ImportError: cannot import name 'helper' from 'utils' (/home/me/utils.py)",
+    "ModuleNotFoundError: No module named 'torch.onnx.mine'",
+    "AttributeError: 'function' object has no attribute 'shape'",
+    "RuntimeError: scale must be positive",
+    "ValueError: axis 3 is out of bounds for array of dimension 2",
 )
 """Messages without the words that name a cause, some of other programs."""
 
@@ -105,3 +111,17 @@ def test_names_inside_brackets_are_read() -> None:
     text = "Could not find any implementation for node {ForeignNode[a + (Unnamed Layer* 3) [Shuffle].../b/Reshape_3]}.)"
     (found,) = cause_matching.match(text)
     assert found.names["node"] == "a + (Unnamed Layer* 3) [Shuffle].../b/Reshape_3"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AttributeError: module 'onnx.helper' has no attribute 'make_sequence_value_info'",
+        "ImportError: cannot import name 'make_sequence_value_info' from 'onnx.helper' (/usr/onnx/helper.py)",
+        "onnx.helper has no attribute make_sequence_value_info",
+        "'onnx.helper' has no attribute 'make_sequence_value_info'",
+    ],
+)
+def test_a_missing_name_is_known_in_every_wording(text: str) -> None:
+    (found,) = cause_matching.match(text)
+    assert (found.message.id, found.names) == ("onnx/helper-removed", {"function": "make_sequence_value_info"})

@@ -118,6 +118,15 @@ _LEAD = re.compile(
 _TAIL = re.compile(r"\s*│\s*$")
 _QUOTES = str.maketrans("\u2018\u2019\u201a\u201b\u00b4\u201c\u201d\u201e", "'" * 5 + '"' * 3)
 """Replaces quotation marks that word processors, forums and compilers use instead of ' and "."""
+_MISSING = (
+    re.compile(
+        r"cannot import name '?(?P<name>\w+)'? from (?:partially initialized module )?'?(?P<module>\w+(?:\.\w+)*)'?"
+    ),
+    re.compile(r"No module named '?(?P<module>\w+(?:\.\w+)*)\.(?P<name>\w+)'?"),
+    re.compile(r"(?<!module )'(?P<module>\w+(?:\.\w+)+)' has no attribute '(?P<name>\w+)'"),
+    re.compile(r"(?P<module>\b\w+(?:\.\w+)*) has no (?:attribute|member|function) '?(?P<name>\w+)'?"),
+)
+"""Matches the words in which Python and its users say that a module lacks a name."""
 _SYNTAX = re.compile(r"\(\?P<\w+>(?:[^()\\]|\\.)*\)|\[[^\]]*\]|\{\d*,?\d*\}|\\[a-zA-Z]|[\\^$.|?*+()]")
 _WORD = re.compile(r"[a-z][a-z_]{2,}")
 _FIELD = re.compile(
@@ -176,13 +185,23 @@ def nearest(text: str) -> list[Message]:
 
 def _variants(text: str) -> Iterator[str]:
     """Yields the message on one line in several variants: as it is, with the lines joined that a terminal broke, with
-    escaped `\n` replaced, and with HTML unescaped and one kind of quotes."""
+    escaped `\n` replaced, with HTML unescaped and one kind of quotes, and with one wording of a missing name."""
     lines = _lines(text)
+    joined = " ".join("".join(line.removesuffix("\r") for line in lines).split())
     yield " ".join(" ".join(lines).split())
-    yield " ".join("".join(line.removesuffix("\r") for line in lines).split())
+    yield joined
     plainer = re.sub(r"\\+[nrt]", " ", " ".join(lines)).replace('\\"', '"')
     yield " ".join(plainer.split())
-    yield " ".join(html.unescape(plainer).replace("`", "'").split())
+    plainest = " ".join(html.unescape(plainer).replace("`", "'").split())
+    yield plainest
+    yield from (said for one in (plainest, joined) if (said := _one_wording(one)) != one)
+
+
+def _one_wording(text: str) -> str:
+    """Returns the text with every missing name said as `module 'M' has no attribute 'N'`."""
+    for form in _MISSING:
+        text = form.sub(r"module '\g<module>' has no attribute '\g<name>'", text)
+    return text
 
 
 def _lines(text: str) -> list[str]:
