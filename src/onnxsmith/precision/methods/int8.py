@@ -70,8 +70,10 @@ def overflowing(work: Work) -> set[str]:
         value = node.inputs[0] if node.inputs else None
         known = work.ranges.by_name.get(value.name or "") if work.ranges is not None and value is not None else None
         rows, bias = _rows(node), facts.constant(node.inputs[_BIAS]) if len(node.inputs) > _BIAS else None
-        if known is None or rows is None or bias is None or not known.largest < math.inf or bias.size != len(rows):
+        if known is None or rows is None or bias is None or bias.size != len(rows):
             continue
+        if not known.largest < math.inf or not np.isfinite(bias).all() or not np.isfinite(rows).all():
+            continue  # such layers stay for another reason
         step = (max(known.high, 0.0) - min(known.low, 0.0)) / 255 / _NARROWER
         large = np.abs(bias.astype(np.float64)).ravel()
         scales = np.abs(rows).max(axis=1) / 127
