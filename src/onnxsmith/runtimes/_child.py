@@ -100,7 +100,8 @@ class Child:
         if stop.late:  # the answer came just before the kill: the child is gone, so the next question would fail
             raise self._late(request, time_limit)
         if "problem" in head:
-            raise OnnxsmithError(Problem(**head["problem"]))
+            told = head["problem"]
+            raise OnnxsmithError(Problem(**told | {"tried": tuple(told.get("tried", ()))}))  # JSON has no tuples
         return head, answer
 
     def _exchange(self, request: dict[str, Any], values: dict[str, Value] | None) -> tuple[dict[str, Any], Outputs]:
