@@ -11,12 +11,14 @@ name must have the size that the inputs, or its first use, give it in the run. P
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -30,6 +32,8 @@ from onnxsmith.verification.run import planned
 
 LARGEST = 100_000_000
 """Limits the bytes of a file that is run."""
+SECONDS = 20
+"""Limits the time for a file."""
 SIZES = (0, 2)
 """Names what is added to the size of each symbolic dimension in a run, besides its place."""
 
@@ -120,6 +124,26 @@ def _dim(dim: Any) -> int | str | None:
     return dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
 
 
+def within_limit(path: Path) -> tuple[int, list[str]] | str:
+    """Returns the differences, or why the file was not run. A process of its own runs it: a loop may not end, and a
+    runtime may crash."""
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    process = context.Process(target=_answer, args=(path, there))
+    process.start()
+    told = here.recv() if here.poll(SECONDS) else f"no answer within {SECONDS} s"
+    process.kill()
+    process.join()
+    return cast("tuple[int, list[str]] | str", told)
+
+
+def _answer(path: Path, there: Connection) -> None:
+    try:
+        there.send(differences(path))
+    except Exception as error:  # noqa: BLE001 — a file that nothing runs is counted
+        there.send((str(error) or type(error).__name__).splitlines()[0])
+
+
 def files(folders: list[Path]) -> Iterator[Path]:
     for folder in folders:
         yield from sorted(path for path in folder.rglob("*.onnx") if path.is_file())
@@ -136,13 +160,13 @@ def main() -> int:
         if path.stat().st_size > LARGEST:
             counts["too large"] += 1
             continue
-        try:
-            compared, wrong = differences(path)
-        except Exception as error:  # noqa: BLE001 — a file that nothing runs is counted
+        told = within_limit(path)
+        if isinstance(told, str):
             counts["not run"] += 1
             if given.verbose:
-                print(f"not run: {path}: {str(error).splitlines()[0][:150]}")
+                print(f"not run: {path}: {told[:150]}")
             continue
+        compared, wrong = told
         counts["files"] += 1
         counts["values"] += compared
         counts["files that differ"] += bool(wrong)

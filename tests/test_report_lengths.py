@@ -116,7 +116,7 @@ def test_each_target_of_a_check_has_its_row() -> None:
     checks = tuple(
         TargetCheck(f"target-{at}", "", "1.0", True, Stage.REFUSED, why, nodes=nodes, notes=(why,)) for at in range(16)
     )
-    problems = refusals(checks, "m.onnx")
+    problems = refusals(checks, "m.onnx", [])
     headline = ", ".join(map(summary, checks))
     text = printed(Report("check", Verdict.DIFFERENT, (TargetChecks(checks),), headline=headline, problems=problems))
     assert len(text.splitlines()) <= LINES, text

@@ -54,14 +54,15 @@ def _unknown_operator(match: re.Match[str]) -> OnnxsmithError:
 
 
 def _index_outside(match: re.Match[str]) -> OnnxsmithError:
-    node = re.search(r"Name:'([^']*)'", match.string)
-    reader = f"node {node[1]!r}" if node else "the node"
+    node = re.search(r"Name:'([^']+)'", match.string) or re.search(r"running (\w+) node", match.string)
+    reader = f"the node {node[1]!r}" if node else "the node"
     return problem(
         "runtime/failed",
         "onnxruntime refused or failed",
-        where=reader if node else "",
+        where=reader.removeprefix("the ") if node else "",
         why=re.sub(r"\s+", " ", match.string).strip()[:600],
-        fix=f"give indices from 0 to {match[3]}, the size of the axis that {reader} reads: this run has {match[1]}",
+        fix=f"give indices from 0 to {match[3]}, the last place on the axis that {reader} reads: this run has "
+        f"{match[1]}",
     )
 
 
