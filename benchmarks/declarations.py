@@ -32,7 +32,7 @@ from onnxsmith.verification.run import planned
 
 LARGEST = 100_000_000
 """Limits the bytes of a file that is run."""
-SECONDS = 20
+SECONDS = 10
 """Limits the time for a file."""
 SIZES = (0, 2)
 """Names what is added to the size of each symbolic dimension in a run, besides its place."""
