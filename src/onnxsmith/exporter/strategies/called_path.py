@@ -19,7 +19,7 @@ from onnxsmith.runtimes.torch_eager import TorchProgram, to_tensor
 
 _DERIVATIVES = re.compile(r"TensorWrapper|doesn't have storage|has no attribute 'constant'|requires_grad|requires grad")
 """Matches torch.export's messages about tensors of torch.func or torch.autograd, which it cannot trace."""
-_CONSTANT = {"forward/data-attribute", "export/constant-input"}
+_CONSTANT = {"forward/data-attribute", "forward/function-transform", "export/constant-input"}
 """Names problems of a trace that stored a tensor of torch.func or torch.autograd as a constant."""
 
 
