@@ -11,8 +11,8 @@ from tests.tiers.costs import prices
 
 SMOKE = Path(__file__).parent / "smoke.txt"
 LIMIT = 0.25
-"""The dearest case of the first tier, in seconds. Measured on 2026-11-29: some 13,500 of 20,100 cases are chosen, with a
-tenth of the time."""
+"""The dearest case of the first tier, in seconds. Measured on 2026-11-29: some 13,500 of 20,100 cases are chosen, with
+a tenth of the time."""
 ROWS = 2.0
 """Seconds for the rows of one test function in the first tier; of more rows a sample is taken. A choice: what four of
 the dearest take."""
