@@ -56,16 +56,24 @@ def not_a_model(data: bytes, path: Path) -> OnnxsmithError:
         "this is not an ONNX model",
         where=str(path),
         why=f"it begins with {data[:12]!r}",
-        fix="give the path of an .onnx file",
+        fix=f"give the path of an .onnx file{f'; here lie {listed}' if (listed := _listed(path.parent)) else ''}",
     )
+
+
+def _listed(folder: Path) -> str:
+    return ", ".join(repr(str(one)) for one in _models(folder)[:_SHOWN])
+
+
+def _models(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.glob("*.onnx")) or sorted(folder.glob("*/*.onnx"))
+    except OSError:
+        return []
 
 
 def models_in(folder: Path) -> str:
     """Returns the advice to take a model in this folder; nothing if none lies there."""
-    try:
-        found = sorted(folder.glob("*.onnx")) or sorted(folder.glob("*/*.onnx"))
-    except OSError:
-        return ""
+    found = _models(folder)
     shown = [repr(str(one)) for one in found[:_SHOWN]]
     more = f" or one of {len(found) - len(shown):,} more" if len(found) > len(shown) else ""
     return (
