@@ -10,13 +10,10 @@ import itertools
 import math
 from collections.abc import Collection, Mapping
 
-import numpy as np
-import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.base.clock import stage
 from onnxsmith.base.words import several
-from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.precision.channel_equalisation import Equalised, equalised
@@ -26,6 +23,7 @@ from onnxsmith.precision.keep_list_search import Keep
 from onnxsmith.precision.methods._gemm import written_out
 from onnxsmith.precision.methods.base import ASKED, Layer, Method, Work, constant_bytes, is_embedding
 from onnxsmith.precision.ranges import Ranges, clipped
+from onnxsmith.precision.sum_overflow import overflowing
 from onnxsmith.precision.weight_storage import Rounded, holders, store
 
 
@@ -54,57 +52,6 @@ def touching(model: ir.Model, tensors: set[str]) -> set[str]:
         for node in model.graph
         if any(value is not None and value.name in tensors for value in (*node.inputs, *node.outputs))
     }
-
-
-_INT32 = 2.0**31
-_NARROWER = 4.0
-"""Assumes that the ranges that are used at last may be narrower by this factor than those that hold each value."""
-
-
-def overflowing(work: Work) -> set[str]:
-    """Returns the layers whose sum may overflow. A kernel adds products of 8 bits to a bias of 32 bits, whose scale is
-    the product of the scales of the input and of the weights. For a bias that is too large for its scale, onnxruntime's
-    quantiser enlarges the scale of the weights until the bias alone fits, which leaves no room for the products."""
-    found = set()
-    for node in work.model.graph:
-        value = node.inputs[0] if node.inputs else None
-        known = work.ranges.by_name.get(value.name or "") if work.ranges is not None and value is not None else None
-        rows, bias = _rows(node), facts.constant(node.inputs[_BIAS]) if len(node.inputs) > _BIAS else None
-        if known is None or rows is None or bias is None or bias.size != len(rows):
-            continue
-        if not known.largest < math.inf or not np.isfinite(bias).all() or not np.isfinite(rows).all():
-            continue  # such layers stay for another reason
-        step = (max(known.high, 0.0) - min(known.low, 0.0)) / 255 / _NARROWER
-        large = np.abs(bias.astype(np.float64)).ravel()
-        scales = np.abs(rows).max(axis=1) / 127
-        if not work.form.per_channel:
-            scales = np.full_like(scales, scales.max())
-        scales = np.maximum(scales, large / (step * _INT32)) if step else scales
-        held = np.divide(np.abs(rows).sum(axis=1), scales, out=np.zeros_like(scales), where=scales > 0)
-        bound = np.divide(large, step * scales, out=np.zeros_like(scales), where=step * scales > 0) + 255 * held
-        if (bound >= _INT32).any():
-            found.add(node.name or "")
-    return found
-
-
-_BIAS = 2
-
-
-def _rows(node: ir.Node) -> npt.NDArray[np.float64] | None:
-    """Returns the constant weights of a product with a bias, a row for each output channel; None for other nodes."""
-    weights = facts.constant(node.inputs[1]) if len(node.inputs) > 1 else None
-    if weights is None or node.domain or weights.ndim < 2:
-        return None
-    found = weights.astype(np.float64)
-    if node.op_type == "Conv":
-        return found.reshape(len(found), -1)
-    if node.op_type == "ConvTranspose":  # weights: [inputs, outputs of a group, …]
-        groups = node.attributes.get_int("group", 1)
-        parts = [np.moveaxis(part, 1, 0).reshape(part.shape[1], -1) for part in np.split(found, groups)]
-        return np.concatenate(parts)
-    if node.op_type == "Gemm":
-        return found if node.attributes.get_int("transB", 0) else found.T
-    return None
 
 
 def is_layer(node: ir.Node) -> bool:
@@ -268,7 +215,11 @@ class Int8(Method):
         return reconnect(made, narrow)
 
     def always(self, work: Work) -> Mapping[str, str]:
-        near, full = touching(work.model, endless(work)), overflowing(work)
+        ranges = work.ranges.by_name if work.ranges is not None else {}
+        near, full = (
+            touching(work.model, endless(work)),
+            overflowing(work.model, ranges, per_channel=work.form.per_channel),
+        )
         reasons = dict.fromkeys(near, ENDLESS) | dict.fromkeys(full - near, FULL)
         listed = [layer.name for layer in self.listed(work) if not layer.weights_alone]
         return {name: reasons[name] for name in listed if name in reasons}

@@ -65,8 +65,9 @@ kernels of its own."""
 class WiderTypes(Fix):
     """Computes refused operators in a wider dtype, between two Casts.
 
-    A runtime has kernels for some dtypes of an operator. The wider dtype holds every value of the operands, so that the
-    result, cast back, is the same; only float16 and bfloat16 results are rounded once instead of several times.
+    A runtime has kernels for some dtypes of an operator. The wider dtype holds every value of the operands. The result,
+    cast back, is the same unless an integer overflows; float16 and bfloat16 results are rounded once instead of several
+    times. The comparison with the model decides.
 
     Refused:
     1. No operand has a dtype of which a wider one is known, such as float32 and int64.
