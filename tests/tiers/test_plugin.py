@@ -125,5 +125,5 @@ def test_a_new_case_that_is_dear_is_named(suite: Path) -> None:
     with (suite / "tests" / "test_a.py").open("a", encoding="utf-8") as file:
         file.write("\ndef test_slow_and_new(): time.sleep(1.2)\n")
     _, said = run(suite, "--tier", "first")
-    assert f"1 cases cost more than {LIMIT:g} s" in said
+    assert f"cases cost more than {LIMIT:g} s" in said
     assert "tests/test_a.py::test_slow_and_new" in said
