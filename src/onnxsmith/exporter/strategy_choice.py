@@ -100,8 +100,11 @@ def first_that_agrees(maker: Maker, built: Built, output: str | Path | BinaryIO 
         raise first.error
     said = _of_furthest(first.error.problem, tries)
     accepted = _accepted(said, tries, maker, built)
+    same = (said, first.error.problem)  # what is said says more about the same line than the first strategy did
     others = [
-        at for at, one in enumerate(tries) if one is not accepted and (one.error is None or one.error.problem != said)
+        at
+        for at, one in enumerate(tries)
+        if one is not accepted and (one.error is None or one.error.problem not in same)
     ]
     brief = "; ".join(f"{tries[at].strategy.title}: {tries[at].brief}" for at in others)
     why = said.why + (f" (tried as well: {brief})" if others else "")

@@ -74,7 +74,46 @@ class BatchNormalization(OpRun):
         return (scale * (x - mean) / np.sqrt(var + epsilon) + bias).astype(x.dtype)
 
 
-_OWN: list[type[OpRun]] = [Flatten, BatchNormalization]
+class Loop(OpRun):
+    """Repeats the body as the standard says. That of the evaluator never enters a loop whose condition is left out,
+    joins scan outputs of two axes and more along an axis that they have, and fails if no turn made one (onnx 1.23)."""
+
+    op_domain = ""
+    body: Any
+    """Evaluates the body; `OpRun` makes both from the attribute."""
+    _run_body: Any
+
+    def need_context(self) -> bool:
+        return True
+
+    def _run(
+        self, count: Any, cond: Any, *args: Any, context: Any = None, body: Any = None, **rest: Any
+    ) -> tuple[Any, ...]:
+        names, results = self.body.input_names, self.body.output_names
+        states = list(args)
+        scanned = [list[Any]() for _ in results[1 + len(states) :]]
+        turn, goes_on = 0, cond is None or bool(np.all(cond))
+        while goes_on and (count is None or turn < np.asarray(count).item()):
+            given = dict(zip(names, [np.array(turn, np.int64), np.array(True), *states], strict=True))
+            made = self._run_body({**(context or {}), **given}, **rest)
+            goes_on, states = bool(np.all(made[0])), list(made[1 : 1 + len(states)])
+            for rows, one in zip(scanned, made[1 + len(states) :], strict=True):
+                rows.append(one)
+            turn += 1
+        joined = [
+            np.stack(rows) if rows else self._without_turn(name)
+            for name, rows in zip(results[1 + len(states) :], scanned, strict=True)
+        ]
+        return self._check_and_fix_outputs((*states, *joined))
+
+    def _without_turn(self, name: str) -> Any:
+        graph = next(one.g for one in self.onnx_node.attribute if one.name == "body")
+        held = next(one.type.tensor_type for one in graph.output if one.name == name)
+        sizes = [size.dim_value for size in held.shape.dim]
+        return np.zeros((0, *sizes), onnx.helper.tensor_dtype_to_np_dtype(held.elem_type))
+
+
+_OWN: list[type[OpRun]] = [Flatten, BatchNormalization, Loop]
 """Lists the operators that take the place of those of the evaluator."""
 
 
