@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -22,13 +22,15 @@ _TERMS = 1024
 @dataclass(frozen=True)
 class Inner:
     """Holds a tensor in the body of a node. `values` has one value for each iteration, in order. `path` names the
-    bodies around the tensor, the outermost first, as `node/attribute`."""
+    bodies around the tensor, the outermost first, as `node/attribute`. `operands` are the names of what its node
+    reads."""
 
     name: str
     op: str
     label: str
     path: tuple[str, ...]
     values: Sequence[Value]
+    operands: tuple[str, ...] = ()
 
 
 Pairs = Sequence[tuple[Inner, Inner]]
@@ -73,8 +75,7 @@ def _difference(a: Inner, b: Inner, number: int, place: int) -> str:
 
 
 def _paired(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Iterator[tuple[Inner, Inner]]:
-    """Pairs the tensors of equal bodies, body by body in their order; tensors of unlike bodies by name. Names may be
-    others, and a body may lack a step or have another operator in its place: the operators are aligned."""
+    """Pairs the tensors of equal bodies, body by body in their order; tensors of unlike bodies by name."""
     bodies = _bodies(reference), _bodies(candidate)
     kinds = [[[part.rpartition("/")[2] for part in path] for path in side] for side in bodies]
     if kinds[0] != kinds[1]:
@@ -82,10 +83,64 @@ def _paired(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Iterator[
         yield from ((by_name[one.name], one) for one in candidate if one.name in by_name)
         return
     for ours, theirs in zip(bodies[0].values(), bodies[1].values(), strict=True):
-        found = SequenceMatcher(None, [one.op for one in ours], [one.op for one in theirs], autojunk=False)
-        for kind, start, end, other, last in found.get_opcodes():
-            if kind == "equal" or end - start == last - other:
-                yield from zip(ours[start:end], theirs[other:last], strict=True)
+        partners = _by_name(ours, theirs) or _by_operator(ours, theirs)
+        partners = _by_value(partners, ours, theirs)
+        partners |= _inserted(partners, ours, theirs)
+        yield from ((partners[one.name], one) for one in theirs if one.name in partners)
+
+
+def _by_name(ours: Sequence[Inner], theirs: Sequence[Inner]) -> dict[str, Inner]:
+    """Returns the reference's tensor for each name of the candidate that both have; nothing if they share less than
+    half of the names, which then are counters of two programs."""
+    names = {one.name: one for one in ours}
+    found = {one.name: names[one.name] for one in theirs if one.name in names}
+    return found if 2 * len(found) >= min(len(ours), len(theirs)) else {}
+
+
+def _by_operator(ours: Sequence[Inner], theirs: Sequence[Inner]) -> dict[str, Inner]:
+    """Aligns the operators: a body may lack a step, or have another operator in its place."""
+    partners: dict[str, Inner] = {}
+    found = SequenceMatcher(None, [one.op for one in ours], [one.op for one in theirs], autojunk=False)
+    for kind, start, end, other, last in found.get_opcodes():
+        if kind == "equal" or end - start == last - other:
+            partners |= {b.name: a for a, b in zip(ours[start:end], theirs[other:last], strict=True)}
+    return partners
+
+
+def _by_value(partners: Mapping[str, Inner], ours: Sequence[Inner], theirs: Sequence[Inner]) -> dict[str, Inner]:
+    """Gives a tensor whose partner differs in the first iteration the reference's tensor that it agrees with, if no
+    other tensor agrees with that one: the order of independent nodes may be another."""
+    right = {one.name: partners[one.name] for one in theirs if one.name in partners and _agree(partners[one.name], one)}
+    taken = {one.name for one in right.values()}
+    for one in theirs:
+        if one.name not in right:
+            free = (a for a in ours if a.name not in taken and a.op == one.op)
+            same = next((a for a in free if _agree(a, one)), None)
+            if same is not None:
+                right[one.name] = same
+                taken.add(same.name)
+    return {name: one for name, one in partners.items() if one.name not in taken} | right
+
+
+def _inserted(partners: Mapping[str, Inner], ours: Sequence[Inner], theirs: Sequence[Inner]) -> dict[str, Inner]:
+    """Pairs the last of some nodes that the candidate alone has with the tensor of the reference which they change."""
+    known, nodes = {one.name for one in ours}, {one.name: one for one in theirs}
+    found: dict[str, Inner] = {}
+    for one in theirs:
+        partner = partners.get(one.name)
+        if partner is None or (partner.op, len(partner.operands)) != (one.op, len(one.operands)):
+            continue
+        for wanted, read in zip(partner.operands, one.operands, strict=True):
+            at = read
+            while at in nodes and at not in partners and nodes[at].operands:
+                at = nodes[at].operands[0]
+            if at != read and wanted in known and at in partners and partners[at].name == wanted:
+                found[read] = partners[at]
+    return found
+
+
+def _agree(a: Inner, b: Inner) -> bool:
+    return bool(a.values and b.values) and not _difference(a, b, 0, 0)
 
 
 def _bodies(tensors: Sequence[Inner]) -> dict[tuple[str, ...], list[Inner]]:

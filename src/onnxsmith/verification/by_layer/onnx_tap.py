@@ -176,8 +176,14 @@ class OnnxTap(Tap):
             outputs = self._preparer.prepare(exposed.model, self._options).run(handed)
         except OnnxsmithError:  # the runtime cannot expose so many tensors of a body: only the node is named
             return ()
+        called = {place.value: place.name for place in exposing.places.values()}
+        read = {
+            place.name: tuple(called.get(value, "") if value else "" for value in node.inputs)
+            for place in exposing.places.values()
+            if (node := place.value.producer()) is not None
+        }
         return [
-            Inner(one.name, one.operator, one.node, one.path, exposed.value(one.name, outputs, handed))
+            Inner(one.name, one.operator, one.node, one.path, exposed.value(one.name, outputs, handed), read[one.name])
             for one in exposed.outlets.values()
         ]
 
