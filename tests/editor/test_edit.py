@@ -665,3 +665,20 @@ def test_an_output_behind_a_body_without_shapes_keeps_its_shape(tmp_path: Path) 
     assert m.result.ok
     (output,) = onnxsmith.load(tmp_path / "o.onnx").graph.outputs
     assert output.shape == [2, 3]
+
+
+def test_an_input_goes_with_the_output_that_alone_reads_it(tmp_path: Path) -> None:
+    """A step inserts a node whose type only inference knows; dropped nodes still read the input at that time."""
+    path = saved(
+        """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, float[4] z) => (float[4] y)
+        { h = Exp (z)  s = Add (x, h)  y = Neg (s) }""",
+        tmp_path,
+    )
+    with onnxsmith.edit(path) as m:
+        m.insert("LeakyRelu", after="h", name="leaky", outputs=["out"])
+        m.expose("out")
+        m.drop_output("y")
+        m.drop_input("x")
+    model = onnx.load(path)
+    assert [one.name for one in model.graph.input] == ["z"]
+    assert [one.name for one in model.graph.output] == ["out"]

@@ -275,8 +275,7 @@ def _pair(
         candidate = adapt(candidate)
     _keep_outputs(candidate, list(wanted))
     _keep_outputs(reference, list(wanted.values()))
-    for model in (reference, candidate):  # a weight behind the compared tensors says nothing about the check
-        remove_unneeded(model)
+    for model in (reference, candidate):
         if any(not value.is_graph_input() for value in model.graph.initializers.values()):
             model.ir_version = max(model.ir_version or 0, walk.FIRST_WITH_CONSTANTS)  # an input was fixed to a value
     inputs = [work.inputs.get(value.name or "") or value.name or "" for value in candidate.graph.inputs]
@@ -292,13 +291,14 @@ def _keep_outputs(model: ir.Model, names: list[str]) -> None:
     graph = model.graph
     values = {value.name: value for node in graph for value in node.outputs}
     values |= {value.name: value for value in (*graph.initializers.values(), *graph.inputs, *graph.outputs)}
+    graph.outputs.clear()
+    graph.outputs.extend(values[name] for name in names)
+    remove_unneeded(model)  # nothing that is not compared, nor what reads an input that a step dropped
     if any(values[name].type is None for name in names):
         known = {value.name: value for node in inferred(model)[0].graph for value in node.outputs}
         for name in names:
             if values[name].type is None and name in known:
                 values[name].type, values[name].shape = known[name].type, known[name].shape
-    graph.outputs.clear()
-    graph.outputs.extend(values[name] for name in names)
 
 
 def repeated(model: ir.Model) -> dict[str, ir.Node]:
