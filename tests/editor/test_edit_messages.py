@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import onnxsmith
 from onnxsmith.base.problem import Problem
+from onnxsmith.cli.application import app
 from tests.editor.models import LOOP, saved
 
 BROKEN = """<ir_version: 10, opset_import: ["": 21]>
@@ -125,3 +127,15 @@ def test_strip_counts_what_it_removes(tmp_path: Path) -> None:
     assert m.result is not None
     done = m.result.report.parts[0].steps[0][1]  # type: ignore[attr-defined]
     assert done == "0 doc strings, 0 provenance texts, 0 metadata texts, 1 declared shape"
+
+
+def test_a_dimension_taken_for_a_tensor_is_named(tmp_path: Path) -> None:
+    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[batch, 4] x) => (float[batch, 4] y) { y = Exp (x) }'
+    path = saved(text, tmp_path)
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(path) as m:
+        m.rename("batch", "n")
+    assert f"rename {path} batch NEW --kind dim" in caught.value.problem.fix
+    result = CliRunner().invoke(
+        app, ["rename", str(path), "batch", "n", "--kind", "dim", "-o", str(tmp_path / "n.onnx")]
+    )
+    assert result.exit_code == 0, result.output

@@ -143,6 +143,8 @@ class Selecting:
         near = tensor_paths.near(selector.replace("*", ""), names) or (names if len(names) <= _SHOWN else [])
         if of_nodes:
             fix = f"{selector!r} is the name of a node: write the name of its result, {' or '.join(of_nodes)}"
+        elif self._is_dimension(selector):
+            fix = f"{selector!r} is a dimension: `onnxsmith rename MODEL {selector} NEW --kind dim` renames it"
         elif near:
             fix = f"the nearest names: {', '.join(near)}"
         else:
@@ -155,6 +157,10 @@ class Selecting:
             else f"the model has {several(len(names), what, plural(what))}",
             fix=fix,
         )
+
+    def _is_dimension(self, name: str) -> bool:
+        shapes = (value.shape for value in walk.values(self._model) if value.shape is not None)
+        return any(isinstance(dim, ir.SymbolicDim) and dim.value == name for shape in shapes for dim in shape)
 
     def _results_of(self, selector: str, suited: list[tensor_paths.Place]) -> list[str]:
         """Returns the names of the tensors that nodes of this name give."""
