@@ -121,9 +121,10 @@ def test_costs_are_measured_and_what_is_shared_is_divided(suite: Path) -> None:
 
 
 def test_a_new_case_that_is_dear_is_named(suite: Path) -> None:
-    (suite / "costs.txt").write_text("", encoding="utf-8")
+    known = "tests/test_a.py\n  0.6 test_dear\n  0.4 test_first\n  0.4 test_second\n"
+    (suite / "costs.txt").write_text(known, encoding="utf-8")
     with (suite / "tests" / "test_a.py").open("a", encoding="utf-8") as file:
         file.write("\ndef test_slow_and_new(): time.sleep(1.2)\n")
     _, said = run(suite, "--tier", "first")
-    assert f"cases cost more than {LIMIT:g} s" in said
+    assert f"\n1 cases cost more than {LIMIT:g} s" in said
     assert "tests/test_a.py::test_slow_and_new" in said

@@ -288,12 +288,14 @@ def _pair(
 
 
 def _keep_outputs(model: ir.Model, names: list[str]) -> None:
+    """Makes these tensors the outputs, and removes what they do not need: a weight behind other tensors says nothing
+    about the check, and a node may read an input that a step dropped."""
     graph = model.graph
     values = {value.name: value for node in graph for value in node.outputs}
     values |= {value.name: value for value in (*graph.initializers.values(), *graph.inputs, *graph.outputs)}
     graph.outputs.clear()
     graph.outputs.extend(values[name] for name in names)
-    remove_unneeded(model)  # nothing that is not compared, nor what reads an input that a step dropped
+    remove_unneeded(model)
     if any(values[name].type is None for name in names):
         known = {value.name: value for node in inferred(model)[0].graph for value in node.outputs}
         for name in names:

@@ -144,7 +144,7 @@ class Selecting:
         if of_nodes:
             fix = f"{selector!r} is the name of a node: write the name of its result, {' or '.join(of_nodes)}"
         elif self._is_dimension(selector):
-            fix = f"{selector!r} is a dimension: `onnxsmith rename MODEL {selector} NEW --kind dim` renames it"
+            fix = f"{selector!r} is a dimension: to rename it, `onnxsmith rename MODEL {selector} NEW --kind dim`"
         elif near:
             fix = f"the nearest names: {', '.join(near)}"
         else:

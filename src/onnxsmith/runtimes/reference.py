@@ -109,6 +109,8 @@ class Loop(OpRun):
     def _without_turn(self, name: str) -> Any:
         graph = next(one.g for one in self.onnx_node.attribute if one.name == "body")
         held = next(one.type.tensor_type for one in graph.output if one.name == name)
+        if not held.HasField("shape"):
+            raise ValueError(f"no turn made the scan output {name!r}, and the body does not declare its shape")
         sizes = [size.dim_value for size in held.shape.dim]
         return np.zeros((0, *sizes), onnx.helper.tensor_dtype_to_np_dtype(held.elem_type))
 

@@ -339,6 +339,35 @@ def test_steps_of_a_body_in_another_order_are_paired_by_their_values() -> None:
     assert (found.name, found.op, found.iteration) == ("new_e", "Sub", 1), "the two Sin changed their places only"
 
 
+def test_a_step_that_takes_the_place_of_two_is_paired_by_its_name() -> None:
+    one, two = from_text(BODY % "t = Tanh (d)  e = Sin (t)"), from_text(BODY % "e = Cos (d)")
+    result = onnxsmith.compare(one, two, inputs={"x": np.linspace(-1, 1, 4, dtype="f"), "n": np.array(2)},
+                               generate=False, per_layer=True)  # fmt: skip
+    found = layers_of(result).inside
+    assert found is not None
+    assert (found.name, found.op) == ("e", "Cos"), "not the Sigmoid, which reads it"
+
+
+TURNS = """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) {
+    c = Constant <value = bool {1}> ()  n = Constant <value = int64 {4}> ()
+    y = Loop (n, c, x) <body = b (int64 i, bool ci, float[4] v) => (bool co, float[4] vo) {
+        co = Identity (ci)  two = Constant <value = int64 {2}> ()  odd = Mod (i, two)  late = Cast <to = 9> (odd)
+        z = If (late) <then_branch = t () => (float[4] q) { q = %s (v) },
+                       else_branch = e () => (float[4] r) { r = %s (v) }>
+        vo = Neg (z) }> }"""
+
+
+@pytest.mark.parametrize(("faulty", "named"), [(("Sin", "Cos"), "r"), (("Cos", "Tanh"), "q")])
+def test_of_two_branches_the_one_that_was_taken_is_searched(faulty: tuple[str, str], named: str) -> None:
+    """The other branch is taken one turn later, and reads what follows from the fault."""
+    one, two = from_text(TURNS % ("Sin", "Tanh")), from_text(TURNS % faulty)
+    found = layers_of(
+        onnxsmith.compare(one, two, inputs={"x": np.linspace(-1, 1, 4, dtype="f")}, generate=False, per_layer=True)
+    ).inside
+    assert found is not None
+    assert (found.name, found.iteration) == (named, 1)
+
+
 NESTED = """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) {
     c = Constant <value = bool {1}> ()  n = Constant <value = int64 {6}> ()
     y = Loop (n, c, x) <body = b (int64 i, bool ci, float[4] v) => (bool co, float[4] vo) {

@@ -48,9 +48,23 @@ def first_inside(reference: Sequence[Inner], candidate: Sequence[Inner]) -> Insi
         if not firsts:
             break
         found, tensor = min(firsts, key=lambda one: one[0].iteration)
-        below = {b.path for _, b in pairs if b.path[:-1] == tensor.path}
-        outer = [path for path in below if path[-1].rpartition("/")[0] == tensor.label.removeprefix("-> ")]
+        below = dict.fromkeys(b.path for _, b in pairs if b.path[:-1] == tensor.path)
+        own = [path for path in below if path[-1].rpartition("/")[0] == tensor.label.removeprefix("-> ")]
+        outer = _giving(tensor.values[found.iteration - 1], own, candidate) or own
     return found
+
+
+def _giving(value: Value, paths: Sequence[tuple[str, ...]], tensors: Sequence[Inner]) -> list[tuple[str, ...]]:
+    """Returns the bodies that computed this value: of the branches of an If, the one that was taken."""
+    return [
+        path
+        for path in paths
+        if any(_same(one, value) for tensor in tensors if tensor.path == path for one in tensor.values)
+    ]
+
+
+def _same(one: Value, other: Value) -> bool:
+    return isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and np.array_equal(one, other)
 
 
 def _first(pairs: Pairs) -> tuple[Inside, Inner] | None:
@@ -119,6 +133,8 @@ def _by_value(partners: Mapping[str, Inner], ours: Sequence[Inner], theirs: Sequ
             if same is not None:
                 right[one.name] = same
                 taken.add(same.name)
+            elif one.name in partners:
+                break  # it is the first that differs, and the first alone is named
     return {name: one for name, one in partners.items() if one.name not in taken} | right
 
 
