@@ -368,6 +368,23 @@ def test_of_two_branches_the_one_that_was_taken_is_searched(faulty: tuple[str, s
     assert (found.name, found.iteration) == (named, 1)
 
 
+def test_casts_at_the_end_of_a_body_in_a_branch_are_a_difference() -> None:
+    """What a body returns is no output of the graph, and is not put back as one."""
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x, bool on) => (float[4] y) {
+        c = Constant <value = bool {1}> ()  n = Constant <value = int64 {3}> ()
+        z = If (on) <then_branch = t () => (float[4] q) {
+                q = Loop (n, c, x) <body = b (int64 i, bool ci, float[4] v) => (bool co, float[4] vo) {
+                    co = Identity (ci)  %s }> },
+            else_branch = e () => (float[4] r) { r = Relu (x) }>
+        y = Neg (z) }"""
+    one = from_text(text % "vo = Tanh (v)")
+    two = from_text(text % "w = Tanh (v)  low = Cast <to = 16> (w)  vo = Cast <to = 1> (low)")
+    inputs = {"x": np.linspace(-1, 1, 4, dtype="f"), "on": np.array(True)}
+    result = onnxsmith.compare(one, two, inputs=inputs, generate=False, per_layer=True)
+    assert not result.ok
+    assert "in its body" in result.report.headline
+
+
 NESTED = """<ir_version: 8, opset_import: ["" : 17]> g (float[4] x) => (float[4] y) {
     c = Constant <value = bool {1}> ()  n = Constant <value = int64 {6}> ()
     y = Loop (n, c, x) <body = b (int64 i, bool ci, float[4] v) => (bool co, float[4] vo) {

@@ -224,6 +224,8 @@ class _Trying:
                 raise CannotUndo
             undoing.undo(known.output, known.node)
         for old, new in suspect.outputs:
+            if old not in outputs:  # the result of a body
+                raise CannotUndo
             undoing.undo_output(outputs[old], new)
 
     def _tried(self, attempt: Attempt) -> _Outputs | None:
