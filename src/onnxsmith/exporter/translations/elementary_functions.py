@@ -111,7 +111,7 @@ class Signbit(Translation, targets=("aten::signbit", "prims::signbit")):
             return torch.zeros_like(self_)
         if not self_.is_floating_point():
             return self_ < 0
-        return (self_ < 0) | ((self_ == 0) & (self_.reciprocal() < 0))
+        return (self_ < 0) | (self_.reciprocal() < 0)
 
     def samples(self) -> Iterator[Sample]:
         values = [-2.0, -0.0, 0.0, 1.5, float("inf"), -float("inf"), float("nan"), -1e-45]
@@ -122,6 +122,34 @@ class Signbit(Translation, targets=("aten::signbit", "prims::signbit")):
         yield Sample((torch.tensor([True, False]),))
         yield Sample((torch.tensor(-0.0),))
         yield Sample((torch.zeros(0, 3),))
+
+
+class Atan2(Translation, targets=("aten::atan2", "aten::arctan2", "prims::atan2")):
+    """Computes `atan2`, the angle of the point (x, y), from atan(|y| / |x|) and the signs of both.
+
+    The signs of zeros count (C's `atan2`): the angle of (-1, 0) is π and of (-1, -0) is -π. 0 / 0 counts as 0, ∞ / ∞ as
+    1. Integers become the default float dtype.
+    """
+
+    def decompose(self, self_: Any, other: Any) -> Any:
+        dtype = torch.result_type(self_, other)
+        if not dtype.is_floating_point:
+            dtype = torch.get_default_dtype()
+        y, x = self_.to(dtype), other.to(dtype)
+        height, width = y.abs(), x.abs()
+        slope = torch.where(height == width, (height != 0).to(dtype), height / width)
+        angle = slope.atan()
+        angle = torch.where(torch.signbit(x), math.pi - angle, angle)
+        return torch.where(torch.signbit(y), -angle, angle)
+
+    def samples(self) -> Iterator[Sample]:
+        edges = torch.tensor([0.0, -0.0, 1.0, -1.0, 1e-30, -3e30, float("inf"), -float("inf"), float("nan")])
+        yield Sample((torch.randn(3, 4), torch.randn(4)), dynamic={0: {0: "n"}})
+        for dtype in (torch.float32, torch.float64):
+            yield Sample((edges.to(dtype)[:, None], edges.to(dtype)))
+        yield Sample((torch.tensor([-3, 4, 0]), torch.tensor([-1, 0, -2])))
+        yield Sample((torch.tensor(0.0), torch.tensor(-1.0)))
+        yield Sample((torch.zeros(0, 3), torch.ones(3)))
 
 
 _LEAST = {torch.float32: -149, torch.float64: -1074, torch.float16: -24}
