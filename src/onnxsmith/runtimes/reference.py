@@ -18,7 +18,7 @@ from onnxsmith.graph.files import external
 from onnxsmith.graph.files.external import in_memory
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure.signature import signature
-from onnxsmith.runtimes import _call_limits, _feeds
+from onnxsmith.runtimes import _call_limits, _feeds, _first_opsets
 from onnxsmith.runtimes._isolated import Isolated
 from onnxsmith.runtimes._maps import of_map, to_map
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Runtime, Session, Source, Value
@@ -58,7 +58,7 @@ class BatchNormalization(OpRun):
     ) -> tuple[Any, ...]:
         epsilon, momentum = 1e-5 if epsilon is None else epsilon, 0.9 if momentum is None else momentum
         count, version = len(self.onnx_node.output), self.run_params["opsets"].get("", 14)
-        trains = bool(training_mode) if version >= 14 else not is_test if version < 7 else count > 1
+        trains = bool(training_mode) if version >= 14 else count > 1 and not is_test
         if not trains:
             return (self._normalised(x, scale, bias, mean, var, epsilon),)
         axes = tuple(axis for axis in range(x.ndim) if axis != 1) if spatial is None or spatial else (0,)
@@ -170,7 +170,7 @@ class Evaluator(Session):
     def __init__(self, model: ir.Model) -> None:
         self.signature = signature(model)
         try:
-            self._evaluator = ReferenceEvaluator(ir.to_proto(in_memory(model)), new_ops=_OWN)
+            self._evaluator = _evaluator(model)
         except Exception as error:
             raise _failed(error) from error
 
@@ -185,6 +185,13 @@ class Evaluator(Session):
         except Exception as error:
             raise _feeds.conflict(feeds, self.signature) or _failed(error) from error
         return {port.name: _owned(value) for port, value in zip(self.signature.outputs, results, strict=True)}
+
+
+def _evaluator(model: ir.Model) -> ReferenceEvaluator:
+    proto = ir.to_proto(in_memory(model))
+    if model.opset_imports.get("", _first_opsets.NEWEST + 1) > _first_opsets.NEWEST:
+        return ReferenceEvaluator(proto, new_ops=_OWN)
+    return ReferenceEvaluator(_first_opsets.readable(proto), new_ops=[*_OWN, *_first_opsets.FORMS])
 
 
 def read(path: Path, weights: Path | None) -> ir.Model:
@@ -203,7 +210,7 @@ def traced(path: Path, feeds: Feeds) -> Outputs:
         OnnxsmithError: `runtime/failed` if the evaluator lacks an operator, because it then cannot prepare the model.
     """
     try:
-        evaluator = ReferenceEvaluator(ir.to_proto(in_memory(load(path))), new_ops=_OWN)
+        evaluator = _evaluator(load(path))
     except Exception as error:
         raise _failed(error) from error
     results: dict[str, Any] = {"": None, **evaluator.rt_inits_, **{name: _text(v) for name, v in feeds.items()}}

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+_CONSTANTS_OF_ALL_DTYPES = 9
+"""The first opset in which a Constant may have any dtype."""
+
 
 class Inserter:
     """Inserts nodes in front of `place`. Their results are named after the results of `place`, with `suffix` and a
@@ -35,8 +38,15 @@ class Inserter:
         return self._free(f"{self._prefix}{wish}")
 
     def constant(self, value: Any, dtype: Any = np.int64) -> ir.Value:
-        """Inserts a Constant."""
-        return self.op("Constant", value=ir.tensor(np.array(value, dtype)))
+        """Inserts a Constant; an initializer where the opset has Constants of floats only."""
+        tensor = value if isinstance(value, ir.TensorProtocol) else ir.tensor(np.array(value, dtype))
+        floats = tensor.dtype.is_floating_point()
+        if self.opset >= _CONSTANTS_OF_ALL_DTYPES or floats or not isinstance(self.graph, ir.Graph):
+            return self.op("Constant", value=tensor)
+        name, kind = self.name("constant"), ir.TensorType(tensor.dtype)
+        made = ir.Value(name=name, shape=ir.Shape(list(tensor.shape.numpy())), type=kind, const_value=tensor)
+        self.graph.register_initializer(made)
+        return made
 
     def replace(self, results: Sequence[ir.Value]) -> None:
         """Replaces the outputs of `place` by these results, which take over their names, and removes `place`."""

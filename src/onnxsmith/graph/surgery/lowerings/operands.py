@@ -93,6 +93,23 @@ def _without_reduction(node: ir.Node, write: Inserter) -> None:
     write.replace([write.op(step or "Identity", *[node.inputs[0]] * (2 if step == "Mul" else 1))])
 
 
+class ConstantsOfFloats(Lowering):
+    """Lowers a Constant of integers, booleans or strings. Before opset 9 a Constant holds floats only.
+
+    Writes an initializer.
+    """
+
+    operators: ClassVar[dict[str, int]] = {"Constant": 9}
+
+    def lower(self, node: ir.Node, write: Inserter) -> str:
+        attribute = node.attributes.get("value")
+        if attribute is None or attribute.is_ref() or attribute.as_tensor().dtype.is_floating_point():
+            return ""
+        made = write.constant(attribute.as_tensor())
+        write.replace([write.op("Identity", made) if node.outputs[0].is_graph_output() else made])
+        return ""
+
+
 class ConstantValues(Lowering):
     """Lowers a Constant with a number or a list instead of a tensor.
 
