@@ -20,7 +20,10 @@ import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.parts.capture import Capture
 from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.cli.application import main
 from onnxsmith.exporter.strategies import torchscript
+from onnxsmith.exporter.strategy_choice import strategies
+from onnxsmith.exporter.strategy_run import option
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 
@@ -154,7 +157,20 @@ def test_a_process_that_dies_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> No
 def test_there_is_no_other_strategy() -> None:
     problem = problem_of(nn.Linear(3, 2), torch.rand(2, 3), strategy="best")
     assert problem.id == "export/unknown-strategy"
-    assert "torchscript" in problem.fix
+    assert problem.fix.startswith("one of: torch-export, ")
+
+
+def test_the_help_names_every_strategy(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["export", "--help"])
+    said = "".join(capsys.readouterr().out.split())
+    names = [option(one).split()[1] for one in strategies(None)]
+    assert [name for name in names if name not in said] == []
+
+
+@pytest.mark.parametrize("name", ["torch-resized", "torch-joined", "torch-all-sides", "torch-branched"])
+def test_a_strategy_for_branches_takes_a_module_without_branches(name: str) -> None:
+    module = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+    assert onnxsmith.export(module, (torch.rand(2, 3),), dynamic={0: {0: "batch"}}, strategy=name).ok
 
 
 def test_a_branch_on_data_is_kept_by_compiling_the_module() -> None:

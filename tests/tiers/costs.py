@@ -80,8 +80,11 @@ def prices(cases: Sequence[str], costs: Mapping[str, float]) -> dict[str, float]
     found: dict[str, float] = {}
     for case in cases:
         function = case.partition("[")[0]
-        together = costs.get(f"{function}[*]")
-        found[case] = costs.get(case, UNLISTED if together is None else together / rows[function])
+        if case in costs:
+            found[case] = costs[case]
+        else:
+            together = costs.get(f"{function}[*]")
+            found[case] = UNLISTED if together is None else together / rows[function]
     return found
 
 

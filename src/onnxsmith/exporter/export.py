@@ -111,11 +111,13 @@ def export(
     from onnxsmith.exporter.export_run import Job
     from onnxsmith.exporter.inputs.examples import with_inputs
     from onnxsmith.exporter.module.evaluation import evaluating
+    from onnxsmith.exporter.strategy_choice import strategies
     from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
     from onnxsmith.exporter.tracing.on_cpu import on_cpu
     from onnxsmith.exporter.translating.register import also
 
     refuse_loss([output] if isinstance(output, str | Path) else (), [model, inputs])
+    strategies(strategy)
     with Clock() as clock, foreseen():
         with stage("load"):
             if task is None:

@@ -32,9 +32,10 @@ def strategies(asked: str | None) -> list[Strategy]:
     Raises:
         OnnxsmithError: `export/unknown-strategy`.
     """
-    known = rooms.members("onnxsmith.exporter.strategies", Strategy)
+    members = rooms.members("onnxsmith.exporter.strategies", Strategy)
+    known = dict(sorted(members.items(), key=lambda item: item[1].rank))
     if asked is None:
-        return sorted(known.values(), key=lambda one: one.rank)
+        return list(known.values())
     if asked not in known:
         raise problem("export/unknown-strategy", f"there is no strategy {asked!r}", fix=in_place_of(asked, known))
     return [known[asked]]

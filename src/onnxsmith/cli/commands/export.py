@@ -52,8 +52,9 @@ class Export(Command):
         "task of the transformers model: text-generation-with-past, image-classification, …", metavar="NAME"
     )
     strategy: str | None = option(
-        "try only this way to capture: torch-export, torch-plain, torch-recomposed, torch-recorded, torch-strict, "
-        "torch-resized, torch-joined, torch-selected, torchscript or torchscript-script",
+        "try only this way to capture: torch-export, torch-called, torch-resized, torch-joined, torch-plain, "
+        "torch-recomposed, torch-branched, torch-recorded, torch-all-sides, torch-strict, torch-selected, "
+        "torchscript or torchscript-script",
         metavar="NAME",
     )
 

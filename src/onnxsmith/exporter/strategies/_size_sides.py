@@ -59,7 +59,8 @@ class SizeSides:
         return dynamic_axes(self.program)
 
     def joined(self) -> Captured:
-        """Returns the graph of all paths. The last path is taken where no condition of the others holds.
+        """Returns the graph of all paths. The last path is taken where no condition of the others holds. A module
+        without branches on sizes has one path.
 
         Raises:
             OnnxsmithError: `forward/size-compared` if no other path is found, or if the paths do not cover the sizes.
@@ -69,6 +70,8 @@ class SizeSides:
         said: list[str] = []
         while len(self.paths) < _MOST_PATHS and (sizes := self._add_path()):
             said.append(moved(sizes, self._now))
+        if not first.branches:
+            return first
         if len(self.paths) == 1:
             raise one_sided(first.branches)
         self._check_covered()

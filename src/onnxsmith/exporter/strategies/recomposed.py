@@ -92,7 +92,7 @@ class TorchResized(TorchExport):
         now = of_feed(program.signature, example)
         proposed = other_sizes(branches, now, dynamic_axes(program))
         sizes, other = next(accepted(program, example, proposed, _MOST_SIZES), ({}, example))
-        if not sizes and not patched:
+        if branches and not sizes and not patched:
             raise one_sided(branches)
         captured = self.traced(program, other, opset)
         if not sizes:
