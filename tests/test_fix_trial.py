@@ -32,11 +32,12 @@ class Fragile(Command):
     size: tuple[str, ...] = option("a size", default=())
     force: bool = flag("work")
     wait: float = option("seconds", default=0.0)
+    against: str = option("a file that is not there", default="")
 
     def run(self) -> Report:
         Path(self.output).write_text("written")
         time.sleep(self.wait)
-        if self.force or "3" in self.size:
+        if (self.force or self.size == ("3",)) and not self.against:
             return Report("fragile", Verdict.DONE)
         raise problem("fragile/refused", "refused")
 
@@ -60,6 +61,24 @@ def test_a_fix_that_helps_is_marked(tmp_path: Path) -> None:
 def test_a_fix_that_ends_in_the_same_problem_is_not_offered(tmp_path: Path) -> None:
     found = outcome("add --size 2, or --force, or stop", tmp_path)
     assert (found.fix, found.tried) == ("--force; or stop", ("--force",))
+
+
+def test_an_option_takes_the_place_of_the_value_that_the_problem_names(tmp_path: Path) -> None:
+    command = Fragile("m.onnx", str(tmp_path / "out.onnx"), ("4",))
+    for what, helps in (("'4' is no size", ("--size 3",)), ("there is no size", ())):
+        found = fix_trial.tried(Problem("fragile/refused", what, fix="add --size 3"), command, 2.0, parse)
+        assert found.tried == helps
+
+
+def test_a_whole_command_has_none_of_the_options_that_were_given(tmp_path: Path) -> None:
+    command = Fragile("m.onnx", str(tmp_path / "out.onnx"), ("4",), against="gone.json")
+
+    def parse_all(_: type[Command], words: list[str]) -> dict[str, Any]:
+        return {"model": words[0], "output": words[1], "force": "--force" in words}
+
+    fix = f"`onnxsmith fragile m.onnx {tmp_path / 'made.onnx'} --force`"
+    found = fix_trial.tried(Problem("fragile/refused", "gone.json", fix=fix), command, 2.0, parse_all)
+    assert len(found.tried) == 1
 
 
 def test_nothing_is_written_by_a_trial(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxsmith.base.words import change, first_few, of_one, several, shortened, told_apart
+from onnxsmith.base.words import abbreviated, change, first_few, nearest, of_one, several, shortened, told_apart
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,11 @@ def test_a_change(before: float, after: float, text: str) -> None:
 @pytest.mark.parametrize(("ratio", "text"), [(0.5, "0.50"), (1.0, "1.00"), (1.0004, "1.0004"), (0.999, "0.999")])
 def test_only_one_looks_like_one(ratio: float, text: str) -> None:
     assert of_one(ratio) == text
+
+
+def test_words_that_abbreviate_a_name() -> None:
+    names = ["fuse/conv-bias", "fuse/conv-batchnorm", "fuse/conv-mul"]
+    assert abbreviated("fuse/conv-bn", names) == ["fuse/conv-batchnorm"]
+    assert nearest("fuse/conv-bn", names) == "fuse/conv-batchnorm"
+    assert abbreviated("conv-bn", names) == []
+    assert nearest("fuse/conv-bais", names) == "fuse/conv-bias"

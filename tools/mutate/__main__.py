@@ -200,7 +200,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="draws the mutants, and the rows of the first tier")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--part", default="1/1", help="tries the K-th of N parts: two can run side by side")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     if given.what == "reach":
         reach_all(given.sample, given.seed, given.tests, given.workers)
     elif given.what == "try":

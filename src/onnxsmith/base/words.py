@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Collection, Iterable
 from decimal import ROUND_UP, Decimal
 
@@ -79,10 +80,27 @@ def in_place_of(wrong: str, known: Collection[str]) -> str:
     return f"write {meant} in place of {wrong} (there are: {listed})" if meant else f"one of: {listed}"
 
 
+def abbreviated(short: str, names: Iterable[str]) -> list[str]:
+    """Returns the names that a short name abbreviates word by word, the shortest first: `conv-bn` may stand for
+    `conv-batchnorm`."""
+    return sorted((name for name in names if _abbreviates(short, name)), key=len)
+
+
+def _abbreviates(short: str, name: str) -> bool:
+    """Whether each word of `short` has letters of the word at its place in `name`, in their order, the first first."""
+    words, wanted = (re.split(r"[-_/ ]", text) for text in (short, name))
+    if len(words) != len(wanted):
+        return False
+    return all(
+        word[:1] == whole[:1] and re.fullmatch(".*".join(map(re.escape, word)) + ".*", whole)
+        for word, whole in zip(words, wanted, strict=True)
+    )
+
+
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Returns the name that is most similar to a mistyped name; None if none is similar."""
     import difflib  # only an error needs it
 
     by_small = {one.lower(): one for one in names}
-    found = difflib.get_close_matches(name.lower(), by_small, 1, 0.5)
+    found = abbreviated(name.lower(), by_small) or difflib.get_close_matches(name.lower(), by_small, 1, 0.5)
     return by_small[found[0]] if found else None

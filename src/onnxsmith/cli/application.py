@@ -149,6 +149,12 @@ a diff."""
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
+def _number(text: str | float) -> float:
+    """Reads a number, or a percentage: `1%` is 0.01."""
+    given = str(text).strip()
+    return float(given.removesuffix("%")) / 100 if given.endswith("%") else float(given)
+
+
 def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
     about = field.metadata
     default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
@@ -162,7 +168,11 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
         names = [spelled(field), *filter(None, [about.get("short")])]
         if typing.get_origin(kind) in (typing.Union, types.UnionType) and bool in typing.get_args(kind):
             names[0] += f"/{names[0].replace('--', '--no-', 1)}"
-        declared = typer.Option(*names, help=about["help"], metavar=None if flagged else about.get("metavar") or None)
+        metavar = None if flagged else about.get("metavar") or None
+        if kind in (float, float | None):
+            declared = typer.Option(*names, help=about["help"], metavar=metavar or "<float>", parser=_number)
+        else:
+            declared = typer.Option(*names, help=about["help"], metavar=metavar)
     return inspect.Parameter(called(field), _KEYWORD, default=default, annotation=Annotated[kind, declared])
 
 

@@ -44,7 +44,7 @@ def tried(found: Problem, command: Command, seconds: float, parse: Parse) -> Pro
     useless: list[str] = []
     for one in [one for one in found.remedies if _is_complete(one) and not one.tried][:_MOST_TRIALS]:
         try:
-            new = changed(command, one, parse)
+            new = changed(command, one, parse, f"{found.what} {found.where}")
         except (OnnxsmithError, ValueError, SystemExit):
             continue
         if new is None:
@@ -66,30 +66,51 @@ def _is_complete(one: Remedy) -> bool:
     return one.kind in ("option", "command") and not _BLANK.search(one.text) and not _UNCHECKED.search(one.text)
 
 
-def changed(command: Command, one: Remedy, parse: Parse) -> Command | None:
+def changed(command: Command, one: Remedy, parse: Parse, said: str = "") -> Command | None:
     """Returns the command as the remedy asks for it; None if the remedy is another verb's, or gives a value that must
-    be filled in."""
+    be filled in. A remedy that is a whole command has none of the options that were given. An option takes the place of
+    a value that the problem names (`said`)."""
     words = shlex.split(one.text)
     if one.kind == "command":
         if words[:2] != ["onnxsmith", command.name]:
             return None
-        words = words[2:]
+        given = parse(type(command), words[2:])
+        return _replaced(_without_options(command), given) if given else None
     given = parse(type(command), words)
-    return _replaced(command, given, more=one.kind == "option") if given else None
+    return _replaced(command, given, more=True, said=said) if given else None
 
 
-def _replaced(settings: T, given: Mapping[str, Any], *, more: bool = False) -> T:
-    """Returns the dataclass with other values for options. With `more`, an option that may be repeated gets one
-    more."""
+def _without_options(settings: T) -> T:
+    """Returns the dataclass with the defaults of all options, and with the arguments as they are."""
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(settings):  # type: ignore[arg-type]
+        if field.metadata["kind"] == "group":
+            values[field.name] = _without_options(getattr(settings, field.name))
+        elif field.default is not dataclasses.MISSING:
+            values[field.name] = field.default
+    return dataclasses.replace(settings, **values)  # type: ignore[type-var]
+
+
+def _replaced(settings: T, given: Mapping[str, Any], *, more: bool = False, said: str = "") -> T:
+    """Returns the dataclass with other values for options. With `more`, an option that may be repeated gets one more,
+    in the place of those that the text `said` names."""
     values: dict[str, Any] = {}
     for field in dataclasses.fields(settings):  # type: ignore[arg-type]
         held = getattr(settings, field.name)
         if field.metadata["kind"] == "group":
-            values[field.name] = _replaced(held, given, more=more)
+            values[field.name] = _replaced(held, given, more=more, said=said)
         elif called(field) in given:
             value = given[called(field)]
-            values[field.name] = (*held, *value) if more and isinstance(held, tuple) else value
+            others = tuple(one for one in held if not _is_named(one, said)) if isinstance(held, tuple) else ()
+            values[field.name] = (*others, *value) if more and isinstance(held, tuple) else value
     return dataclasses.replace(settings, **values)  # type: ignore[type-var]
+
+
+def _is_named(value: Any, said: str) -> bool:
+    """Whether a text names the value as a word, or the value or its part before `=` in quotation marks."""
+    if not isinstance(value, str):
+        return False
+    return value in said.split() or any(repr(part) in said for part in (value, value.partition("=")[0]))
 
 
 def _outcome(command: Command, seconds: float) -> bool | str:

@@ -19,7 +19,7 @@ from onnxsmith.base.problem import Problem
 from onnxsmith.cli.commands.base import Command
 
 _VALUE = r'(?:"[^"]*"|\[[^\[\]]*\]|\d+|true|false)'
-_SETTINGS = re.compile(rf"(?:write )?([a-z_]+ = {_VALUE}(?:, [a-z_]+ = {_VALUE})*)")
+_SETTINGS = re.compile(rf"(?<!{{{{ )(?:write )?([a-z_]+ = {_VALUE}(?:, [a-z_]+ = {_VALUE})*)")
 _SETTING = re.compile(rf"([a-z_]+) = ({_VALUE})")
 _QUOTED = re.compile(r"(`[^`]*`)")
 _FILES = ("MODEL", "FIRST", "SECOND", "REFERENCE", "CANDIDATE")

@@ -35,7 +35,9 @@ def joints(a: ir.Model, b: ir.Model, asked: Mapping[str, str] | None, notes: lis
                     f"{name!r} is no {what} model",
                     where=f"{source}={port}",
                     why=f"there are {', '.join(known)}",
-                    fix=f"write {(near or list(known))[0]!r}",
+                    fix=f"write --wire {port}={source}, the output of the first model comes first"
+                    if port in outputs and source in inputs
+                    else f"write {(near or list(known))[0]!r}",
                 )
         _refuse_misfit(outputs[source], inputs[port])
     return wires

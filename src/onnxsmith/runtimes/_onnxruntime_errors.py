@@ -9,7 +9,7 @@ from collections.abc import Callable
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import nearest
 
-_ASKED = 200
+_ASKED = 300
 """Limits the length of a message in the suggested command that explains the message. A choice: causes are recognised by
 the beginning of a message."""
 
@@ -134,10 +134,11 @@ def translate(error: Exception) -> OnnxsmithError:
             return make(match)
     node = re.search(r"[Nn]ame:'([^']*)'", text) or re.search(r"Node \(([^)]*)\)", text)
     why = re.sub(r"\s+", " ", text).strip()[:600]
+    asked = re.sub(r"Load model from \S+ failed: ?", "", why)[:_ASKED]
     return problem(
         "runtime/failed",
         "onnxruntime refused or failed",
         where=f"node {node[1]!r}" if node else "",
         why=why,
-        fix=f"`onnxsmith explain {shlex.quote(why[:_ASKED])}` says what this message means, if it is a known one",
+        fix=f"`onnxsmith explain {shlex.quote(asked)}` says what this message means, if it is a known one",
     )

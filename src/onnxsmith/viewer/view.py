@@ -64,6 +64,10 @@ def view(
             `view/report`, `report/unreadable`, `view/no-figures`, `view/other-model` for a report; `save/…` if a file
             cannot be written. After an error, nothing is written.
     """
+    if png is None and svg is not None and Path(svg).suffix.lower() == ".png":
+        svg, png = None, svg
+    elif svg is None and png is not None and Path(png).suffix.lower() == ".svg":
+        svg, png = png, None
     targets = [Path(path) for path in (output, svg, png) if path]
     given = [read(one) for one in reports]
     refuse_loss(targets, [model, new, *(one for one in reports if not isinstance(one, Report))])

@@ -106,7 +106,7 @@ def read(path: Path, command: str) -> Baseline:
             "bench/baseline",
             "the baseline cannot be read",
             where=str(path),
-            why=f"{type(error).__name__}: {error}",
+            why="there is no such file" if isinstance(error, FileNotFoundError) else f"{type(error).__name__}: {error}",
             fix=_fix(path, command),
         ) from error
 

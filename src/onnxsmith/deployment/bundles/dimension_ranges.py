@@ -135,6 +135,8 @@ def _unknown(
 def _no_range(text: str) -> Exception:
     name, _, rest = text.partition("=")
     sizes = sorted(max(int(one), 1) for one in re.findall(r"-?\d+", rest)) or [1, 4, 16]
+    if len(sizes) == 2:
+        sizes.insert(1, math.isqrt(sizes[0] * sizes[1]))
     return problem(
         "bundle/dim-range",
         f"{text!r} is not a range of sizes",

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import first_few
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.structure import tensor_paths
 from onnxsmith.graph.structure.signature import is_symbol, names_something, signature
 
+_SHOWN = 6
+"""Limits the axes that a fix names. A choice."""
 _FIX = 'write "x:0=batch" for a symbolic dimension, "x:0=1" or "batch=1" for a size'
 
 
@@ -98,10 +101,18 @@ def _of_symbol(model: ir.Model, text: str) -> list[Request]:
 
 
 def _symbolic_first(model: ir.Model, name: str, size: str, known: Collection[str]) -> str:
-    """Says how to set a dimension that no input has: under its own name, or, if all sizes are fixed, by making the
-    first axis symbolic."""
+    """Says how to set a dimension that no input has: under its own name, or by opening an axis of fixed size; if all
+    sizes are fixed, by making the first axis symbolic."""
     if known:
-        return "write " + " or ".join(f"{one}={size}" for one in known)
+        fixed = [
+            f"{value.name}:{axis} ({dim})"
+            for value in model.graph.inputs
+            for axis, dim in enumerate(value.shape or ())
+            if isinstance(dim, int)
+        ]
+        wish = f'; an axis of fixed size has no name: "{fixed[0].partition(" ")[0]}={name}" opens it' if fixed else ""
+        axes = f" (fixed are {first_few(fixed, _SHOWN)})" if fixed else ""
+        return f"the names that can be set are {', '.join(known)}{wish}{axes}"
     ranked = [value.name for value in model.graph.inputs if value.name and value.shape]
     new = name if is_symbol(name) and names_something(name) else "n"
     shown = " ".join(f'"{one}:0={new}"' for one in ranked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,9 +32,17 @@ _STARTS = Takes("tensor that is no constant", lambda value: ir.convenience.get_c
 _ENDS = Takes("computed tensor", lambda value: value.producer() is not None)
 
 
-def _behind(ends: Iterable[ir.Value]) -> str:
-    """Returns the advice to end the part at a tensor that is computed from these."""
-    names = dict.fromkeys(out.name or "" for value in ends for use in value.uses() for out in use.node.outputs)
+def _behind(ends: Iterable[ir.Value], starts: Collection[ir.Value]) -> str:
+    """Returns the advice to end the part at a tensor that is computed from these, and is none of `starts`."""
+    names: dict[str, None] = {}
+    queue, seen = list(ends), set[ir.Value]()
+    for value in queue:  # grows while it is read
+        for out in (out for use in value.uses() for out in use.node.outputs if out not in seen):
+            seen.add(out)
+            if out in starts:
+                queue.append(out)
+            else:
+                names[out.name or ""] = None
     return f"end the part at a tensor behind it: {' or '.join(names)}" if names else "choose another end"
 
 
@@ -72,7 +80,7 @@ class Extract(Step):
                 "edit/empty-part",
                 f"no node computes {', '.join(same)} in the part",
                 why="the tensor is a graph input, a constant, or one of `from`",
-                fix=_behind(ends),
+                fix=_behind(ends, starts),
             )
         border_types.complete(
             [value for value in starts if value.producer() is not None],

@@ -150,7 +150,7 @@ def _dim(dim: str, where: str) -> str:
 
 def unreadable(where: str, why: str) -> OnnxsmithError:
     """Returns the problem of dynamic axes that cannot be parsed."""
-    named = re.fullmatch(r"(\w+)\s*=\s*([A-Za-z_]\w*)", where.strip())  # the axis is missing
+    named = re.fullmatch(r"([\w.]+)\s*[=:]\s*([A-Za-z_]\w*)", where.strip())  # the axis is missing
     name, dim = named.groups() if named else ("x", "batch")
     return problem(
         "export/dynamic-syntax",

@@ -75,7 +75,7 @@ def with_code(error: OnnxsmithError, target: str) -> OnnxsmithError:
     if error.problem.id != "export/no-translation" or "onnxsmith.register" not in error.problem.fix:
         return error
     called = f"`onnxsmith diagnose {shlex.quote(target)}`" if is_target(target) else "onnxsmith.diagnose(module, args)"
-    return type(error)(replace(error.problem, fix=f"{error.problem.fix}; {called} prints the code"))
+    return type(error)(replace(error.problem, fix=f"{error.problem.fix}; {called} prints its first lines"))
 
 
 def untranslated(exported: ExportedProgram) -> list[Missing]:

@@ -186,6 +186,8 @@ def near_file(path: Path) -> Path | None:
         names = [one.name for one in path.parent.iterdir() if one.is_file()]
     except OSError:
         return None
+    if f"{path.name}.onnx" in names:
+        return path.with_name(f"{path.name}.onnx")
     alike = [name for name in names if path.suffix == Path(name).suffix == ".onnx"]
     near = difflib.get_close_matches(path.name, names, 1, cutoff=_LIKE) or (alike if len(alike) == 1 else ())
     return path.with_name(near[0]) if near else None

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.operators import constant_tensors, dtypes
 from onnxsmith.graph.operators.operands import Operand
+from onnxsmith.graph.structure import schema
 from onnxsmith.graph.structure.schema import Parameter
 from onnxsmith.graph.structure.type_texts import of_dtype, type_text
 
@@ -102,13 +103,22 @@ def _not_allowed(op: str, operand: Operand, formal: Parameter, type_: str, where
     allowed = sorted(plain(one) for one in formal.types)
     like = next((one for one in ("float32", "int64", "bool", "uint8") if one in allowed), allowed[0])
     shown = allowed if len(allowed) <= 8 else [*allowed[:8], "…"]
+    newer = next((since for since in schema.versions(op, "") if _takes(op, since, formal.name, type_)), 0)
     return problem(
         "build/type",
         f"{op}: {operand.label} is of {plain(type_)}",
         where=where,
         why=f"the operator takes {', '.join(shown)} there",
-        fix=_conversion(operand, like),
+        fix=f"raise the opset first: `onnxsmith opset MODEL {newer} -o newer.onnx`"
+        if newer
+        else _conversion(operand, like),
     )
+
+
+def _takes(op: str, opset: int, name: str, type_: str) -> bool:
+    """Whether the operator takes a type for an operand or a result in an opset."""
+    found = schema.find(op, "", opset)
+    return found is not None and any(one.name == name and type_ in one.types for one in (*found.inputs, *found.outputs))
 
 
 def _differs(op: str, operand: Operand, type_: str, first: str, label: str, where: str) -> OnnxsmithError:

@@ -88,8 +88,19 @@ class Tokens:
             "pattern/text",
             f"the text of the pattern cannot be read: {what}",
             where=f"{self._where}, line {line}, column {column}",
-            fix=fix or self._closed() or "write { a = Relu(x)  y = Mul(a, 0.5) }; docs/patterns.md has the notation",
+            fix=fix
+            or self._closed()
+            or self._in_brackets()
+            or "write { a = Relu(x)  y = Mul(a, 0.5) }; docs/patterns.md has the notation",
         )
+
+    def _in_brackets(self) -> str:
+        """Returns the fix for attributes that stand among the operands, as Python has them: the operator with its
+        attributes in angle brackets; "" for others."""
+        called = re.search(r"\b([A-Za-z_.]+)\(([^()=]*?),?\s*(\w+\s*=\s*[^()]+)\)", self._text)
+        if called is None or self._at >= len(self._found) or not called.start() <= self._found[self._at][1]:
+            return ""
+        return f"write attributes in angle brackets: {called[1]}<{called[3].strip()}>({called[2].strip()})"
 
     def _closed(self) -> str:
         """Returns the fix for a text whose brackets are not closed: the text with the missing ones; "" for others."""

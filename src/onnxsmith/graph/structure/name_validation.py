@@ -305,7 +305,7 @@ def _check_outputs(names: Iterable[str], scopes: tuple[_Scope, ...], place: str)
 
 def _near_names(name: str, scopes: tuple[_Scope, ...]) -> str:
     """Returns the advice to write a similar name; nothing if no value in reach has one."""
-    near = difflib.get_close_matches(name, sorted(set().union(*(scope.known for scope in scopes))), 3)
+    near = difflib.get_close_matches(name, sorted(set().union(*(scope.known | set(scope.made) for scope in scopes))), 3)
     return f"write {', or '.join(map(repr, near))} where the file is made, or export the model again" if near else ""
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import abbreviated, several
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.walk import named_subgraphs
 
@@ -112,10 +112,13 @@ def unknown(name: str, known: Collection[Place]) -> OnnxsmithError:
 
 
 def near(name: str, names: Collection[str]) -> list[str]:
-    """Returns a few names that contain `name`, the shortest first; otherwise names with a similar spelling."""
+    """Returns a few names that contain `name`, the shortest first; otherwise names that it abbreviates, or names with a
+    similar spelling."""
     ordered = sorted(names)
     containing = sorted((text for text in ordered if name and name.lower() in text.lower()), key=len)
-    return containing[:_SUGGESTED] or difflib.get_close_matches(name, ordered, _SUGGESTED)
+    return (containing or abbreviated(name, ordered))[:_SUGGESTED] or difflib.get_close_matches(
+        name, ordered, _SUGGESTED
+    )
 
 
 def _places(graph: ir.Graph, bodies: tuple[Body, ...]) -> Iterator[tuple[ir.Value, tuple[Body, ...], Kind]]:

@@ -161,13 +161,20 @@ def refusals(checks: Sequence[TargetCheck], model: str, inputs: Sequence[str]) -
         if one.stage is Stage.REFUSED or one.changed:
             nodes = first_few([node.node for node in one.nodes], _FEW) if one.nodes else model
             why = one.why if one.stage is Stage.REFUSED else one.as_it_is
-            found.append(Problem("target/refused", summary(one), nodes, why, fix or _OTHER_WAY))
+            found.append(Problem("target/refused", summary(one), nodes, why, fix or _other_way(one, model)))
         elif one.why and one.stage is not Stage.NOT_TRIED:
             found.append(Problem("target/not-proved", summary(one), model, one.why, _give_input(inputs)))
     return tuple(found)
 
 
-_OTHER_WAY = "replace the named nodes, or leave this target out; the page of this problem says how"
+def _other_way(check: TargetCheck, model: str) -> str:
+    """Returns the advice for a target without a known rewrite: to replace the first refused node."""
+    first = next((one.op for one in check.nodes if one.stage is Stage.REFUSED), "")
+    if not first:
+        return "leave this target out, or export the model for it: `onnxsmith explain target/refused`"
+    pattern = f"{first.replace('::', '.')}(x)"
+    command = f"onnxsmith replace {shlex.quote(model)} {shlex.quote(pattern)} 'OPERATOR(x)' --changes -o replaced.onnx"
+    return f"put operators that the target knows, here OPERATOR, in its place: `{command}`; or leave this target out"
 
 
 def _give_input(names: Sequence[str]) -> str:

@@ -78,12 +78,12 @@ def task(name: str) -> Task:
     if name not in found:
         import difflib
 
-        near = difflib.get_close_matches(name, found, 1)
+        near = [one for one in found if name in one] or difflib.get_close_matches(name, found, 1)
         raise problem(
             "bundle/unknown-task",
             f"there is no task {name!r}",
             why=f"there are: {', '.join(found)}",
-            fix=f"--task {near[0] if near else 'tensors'}",
+            fix="; or ".join(f"--task {one}" for one in near or ["tensors"]),
         )
     return found[name]
 
