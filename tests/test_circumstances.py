@@ -248,3 +248,31 @@ from onnxsmith.__main__ import main; main()
     assert done.returncode == 2, done.stderr
     assert "run/interrupted" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+@pytest.mark.parametrize("sent", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_that_comes_in_a_finaliser_still_ends_the_command(tmp_path: Path, sent: str) -> None:
+    write(tmp_path / "m.onnx")
+    code = f"""
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from onnxsmith.cli.commands.simplify import Simplify
+class Held:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{sent})
+        time.sleep(0.01)
+def run(self):
+    Held()
+    time.sleep(50)
+Simplify.run = run
+from onnxsmith.__main__ import main; main()
+"""
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", code, "simplify", "m.onnx", "-o", "out.onnx"], capture_output=True, text=True,
+        check=False, cwd=tmp_path, env=ENVIRONMENT,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert "run/interrupted" in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert time.monotonic() - begun < 45

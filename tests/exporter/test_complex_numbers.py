@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import onnxsmith
+from onnxsmith.base.report.parts.capture import Capture
 
 
 class Product(nn.Module):
@@ -31,6 +32,16 @@ class Counted(nn.Module):
 def test_complex(module: nn.Module, shape: tuple[int, ...]) -> None:
     axes = ",".join(f"{axis}=d{axis}" for axis in range(len(shape)))
     assert onnxsmith.export(module, (torch.randn(shape),), dynamic=f"x:{axes}", strategy="torch-export").ok
+
+
+def test_the_report_says_which_outputs_are_complex_in_the_module() -> None:
+    class Spectrum(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return torch.fft.rfft(x), x * 2
+
+    result = onnxsmith.export(Spectrum(), (torch.randn(2, 8),), output_names=["spectrum", "double"])
+    notes = result.report.part(Capture).notes
+    assert [note for note in notes if note.startswith("spectrum: complex in the module")]
 
 
 def test_counts_up_to_a_size() -> None:

@@ -1,15 +1,18 @@
-"""Decides what Ctrl-C does: during imports it ends the process; during a command it raises KeyboardInterrupt."""
+"""Decides what Ctrl-C and SIGTERM do: during imports they end the process; during a command they raise
+KeyboardInterrupt."""
 
 from __future__ import annotations
 
 import _thread
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.machinery import ExtensionFileLoader
 from types import FrameType
+from typing import Any
 
 INTERRUPTED = 130
 """Exit status of a process that Ctrl-C ended: 128 plus the number of SIGINT, as shells count it."""
@@ -17,10 +20,16 @@ _AGAIN = 0.02
 """Seconds until an interrupt is tried again. A native module loads in a few tenths of a second."""
 
 
+_limits: list[float] = []
+"""Holds the seconds of each block that is limited now."""
+
+
 def begin() -> None:
     """Makes an interrupt end the process. Keeps SIGINT ignored in a background job, where the shell set it so."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _stop)
 
 
 @contextmanager
@@ -28,7 +37,8 @@ def unwinding() -> Iterator[Callable[[], bool]]:
     """Makes an interrupt raise KeyboardInterrupt inside the block, so that no half-written file stays.
 
     An interrupt during the import of a native module is delayed until the module is loaded. A Python error inside the
-    initialisation of C++ code would end the process (seen with nanobind: a segmentation fault, or `terminate`).
+    initialisation of C++ code would end the process (seen with nanobind: a segmentation fault, or `terminate`). An
+    interrupt that Python drops, because it came in a finaliser or in a callback of C code, is raised again.
 
     Yields a function that returns whether an interrupt came: a library that is being imported can turn
     KeyboardInterrupt into an error of its own.
@@ -38,20 +48,35 @@ def unwinding() -> Iterator[Callable[[], bool]]:
     def unwind(number: int, frame: FrameType | None) -> None:
         came.append(number)
         if _loads_native_module(frame):
-            later = threading.Timer(_AGAIN, _interrupt)
-            later.daemon = True
-            later.start()
+            _interrupt_later()
             return
         raise KeyboardInterrupt
 
-    own = signal.getsignal(signal.SIGINT) is _stop
-    if own:
-        signal.signal(signal.SIGINT, unwind)
+    own = [one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) is _stop]
+    for one in own:
+        signal.signal(one, unwind)
+    before, sys.unraisablehook = sys.unraisablehook, _raised_again(sys.unraisablehook)
     try:
         yield lambda: bool(came)
     finally:
-        if own:
-            signal.signal(signal.SIGINT, _stop)
+        sys.unraisablehook = before
+        for one in own:
+            signal.signal(one, _stop)
+
+
+def _raised_again(before: Callable[[Any], object]) -> Callable[[Any], None]:
+    """Returns the hook for exceptions that Python drops: an interrupt is sent again, others go to the hook `before`."""
+
+    def dropped(found: Any) -> None:
+        if isinstance(found.exc_value, TimeUp):
+            if _limits:
+                signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+        elif isinstance(found.exc_value, KeyboardInterrupt):
+            _interrupt_later()
+        else:
+            before(found)
+
+    return dropped
 
 
 class TimeUp(KeyboardInterrupt):
@@ -75,10 +100,12 @@ def limited(seconds: float) -> Iterator[None]:
             raise TimeUp
 
     before = signal.signal(signal.SIGALRM, stop)
+    _limits.append(seconds)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
+        _limits.pop()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
@@ -91,6 +118,12 @@ def _loads_native_module(frame: FrameType | None) -> bool:
     return False
 
 
+def _interrupt_later() -> None:
+    later = threading.Timer(_AGAIN, _interrupt)
+    later.daemon = True
+    later.start()
+
+
 def _interrupt() -> None:
     if hasattr(signal, "pthread_kill"):  # also ends a wait in the operating system
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # type: ignore[arg-type]
@@ -98,6 +131,6 @@ def _interrupt() -> None:
         _thread.interrupt_main()
 
 
-def _stop(*_: object) -> None:
+def _stop(number: int, _: object) -> None:
     os.write(2, b"onnxsmith: interrupted\n")
-    os._exit(INTERRUPTED)
+    os._exit(128 + number)

@@ -7,7 +7,6 @@ import dataclasses
 import inspect
 import io
 import os
-import signal
 import sys
 import time
 import traceback
@@ -54,7 +53,6 @@ def main(begin: float | None = None) -> None:
     """Runs the `onnxsmith` command. `begin` is the start of the process on the scale of `time.monotonic`, if the
     process was started for this command."""
     _process[:] = [begin] if begin is not None else []
-    signal.signal(signal.SIGTERM, _terminated)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # show a question mark where the terminal cannot show a character
@@ -67,11 +65,6 @@ def main(begin: float | None = None) -> None:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # otherwise Python fails again when it flushes at exit
         sys.exit(2)
-
-
-def _terminated(*_: object) -> None:
-    """Handles SIGTERM like Ctrl-C: the stack unwinds, so that no half-written file stays."""
-    raise KeyboardInterrupt
 
 
 def _build() -> typer.Typer:

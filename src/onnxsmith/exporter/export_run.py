@@ -169,6 +169,11 @@ class Job:
             *_random_nodes(model),
             *custom_operators.notes(model, made.written.files, verified=made.verification.equal),
         ]
+        if built.complexes:
+            notes.append(
+                f"{', '.join(built.complexes)}: complex in the module; the graph has a last axis of 2 for real and "
+                "imaginary part"
+            )
         packed = packed_formats.note(self.torch_model.module, {node.op_type for node in model.graph})
         notes += [*baked_inputs.notes(built.program), *([packed] if packed else [])]
         if built.output_axes:  # `dynamic_axes` of PyTorch may name outputs

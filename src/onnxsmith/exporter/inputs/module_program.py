@@ -41,7 +41,8 @@ class Built:
     `axes` are the requested dynamic axes; `numbers` are the numbers that a trace compared a dimension with. `more` are
     further inputs by name. `turned` are groups of sizes to try: sizes below those that the trace assumed, and, for each
     branch on sizes, sizes at which it goes the other way. `writes` are the tensors and numbers of the module that its
-    run changed. `output_axes` are the names that the user gives to axes of outputs: output, axis, name."""
+    run changed. `output_axes` are the names that the user gives to axes of outputs: output, axis, name. `complexes` are
+    the inputs and outputs that are complex in the module, and real in the graph."""
 
     program: TorchProgram
     example: Mapping[str, np.ndarray[Any, Any]]
@@ -53,6 +54,7 @@ class Built:
     more: tuple[Mapping[str, np.ndarray[Any, Any]], ...] = ()
     writes: tuple[str, ...] = ()
     output_axes: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    complexes: tuple[str, ...] = ()
 
 
 def build(
@@ -94,7 +96,7 @@ def build(
     example = {name: to_array(leaf) for name, leaf in zip(names, reals, strict=True) if name is not None}
     _check_sizes(inputs, example)
     given_out, writes = _called(model, leaves, spec) if result is None else (result, ())
-    outputs, results = _outputs(given_out, output_names, list(example), numbers=numbers)
+    outputs, results, complexes = _outputs(given_out, output_names, list(example), numbers=numbers)
     program = TorchProgram(
         module=model.module,
         signature=Signature(tuple(inputs), tuple(outputs), {name: Range(*one) for name, one in (limits or {}).items()}),
@@ -106,7 +108,8 @@ def build(
     )
     arguments = {name: path for name, path in zip(names, found, strict=True) if name is not None and path is not None}
     more = tuple(_by_name(names, (tuple(model.args), {**model.kwargs, **kwargs})) for kwargs in model.more)
-    return Built(program, example, arguments, results, asked, more=more, writes=writes)
+    complexes = [name for name, leaf in zip(names, leaves, strict=True) if name and _is_complex(leaf)] + complexes
+    return Built(program, example, arguments, results, asked, more=more, writes=writes, complexes=tuple(complexes))
 
 
 def _by_name(names: Sequence[str | None], given: Any) -> dict[str, np.ndarray[Any, Any]]:
@@ -123,12 +126,16 @@ def _result(leaf: Any) -> Any:
 def _real(leaf: Any) -> Any:
     """Converts a complex tensor to its ONNX form: real and imaginary part along a last axis of 2. Returns everything
     else unchanged."""
-    return torch.view_as_real(leaf.resolve_conj()) if isinstance(leaf, torch.Tensor) and leaf.is_complex() else leaf
+    return torch.view_as_real(leaf.resolve_conj()) if _is_complex(leaf) else leaf
+
+
+def _is_complex(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor) and leaf.is_complex()
 
 
 def _like(value: Any, leaf: Any) -> Any:
     """Converts the value to a complex tensor if the example's leaf is complex."""
-    if not (isinstance(leaf, torch.Tensor) and leaf.is_complex()):
+    if not _is_complex(leaf):
         return value
     # A clone, because view_as_complex checks strides, and an empty tensor counts as contiguous with any strides.
     return torch.view_as_complex(value.clone(memory_format=torch.contiguous_format))
@@ -272,7 +279,8 @@ def _examples(module: torch.nn.Module) -> str:
 
 def _outputs(
     result: Any, asked: Sequence[str], given: Sequence[str], *, numbers: bool
-) -> tuple[list[Port], dict[str, str]]:
+) -> tuple[list[Port], dict[str, str], list[str]]:
+    """Returns the outputs, what of forward's result each is, and the names of those that are complex there."""
     state: Mapping[str, Any] = {}
     if isinstance(result, stateful.Returned):
         state, result = result.outputs, result.result
@@ -300,4 +308,5 @@ def _outputs(
         )
     names = list(asked or own)
     ports = [Port(name, dtype_name(_result(leaf).dtype), None) for name, (_, leaf) in zip(names, paths, strict=True)]
-    return ports, dict(zip(names, own, strict=True))
+    complexes = [name for name, (_, leaf) in zip(names, paths, strict=True) if _is_complex(leaf)]
+    return ports, dict(zip(names, own, strict=True)), complexes
