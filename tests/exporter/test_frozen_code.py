@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import onnxsmith
-from onnxsmith.base.problem import Problem
+from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.parts.capture import Diagnosis
 from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.inputs import module_program as programs
@@ -267,3 +267,30 @@ def test_a_number_that_fixes_no_axis_is_not_blamed() -> None:
     assert found.what == "axis 0 of input 'x' (n) is fixed to 5 by the model"
     assert "the number 2" not in found.why
     assert "x:1" not in found.fix
+
+
+class Packed(nn.Module):
+    """Sorts sequences by length, packs them, and restores their order."""
+
+    def __init__(self, *, as_list: bool) -> None:
+        super().__init__()
+        self.rnn, self.as_list = nn.GRU(3, 4, batch_first=True), as_list
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        order = torch.sort(lengths, descending=True).indices
+        lengths = lengths[order]
+        if self.as_list:
+            lengths = list(lengths)  # type: ignore[assignment]
+        packed = nn.utils.rnn.pack_padded_sequence(x[order], lengths, batch_first=True)
+        out = nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True, total_length=x.shape[1])[0]
+        return out[torch.sort(order).indices]
+
+
+def test_a_list_of_a_tensor_is_told_to_stay_a_tensor() -> None:
+    given = (torch.randn(3, 5, 3), torch.tensor([2, 5, 3]))
+    axes = "x:0=batch;lengths:0=batch"
+    with pytest.raises(OnnxsmithError) as raised:
+        onnxsmith.export(Packed(as_list=True), given, dynamic=axes)
+    assert "one Python value of each element" in raised.value.problem.why
+    assert "give the tensor itself" in raised.value.problem.fix
+    assert onnxsmith.export(Packed(as_list=False), given, dynamic=axes).ok

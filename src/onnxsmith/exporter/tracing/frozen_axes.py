@@ -7,6 +7,7 @@ neither the line nor the input.
 
 from __future__ import annotations
 
+import linecache
 import logging
 import re
 import sys
@@ -64,6 +65,10 @@ class Frozen:
     line: str
 
 
+_TAKES_APART = re.compile(r"\b(?:list|tuple)\(\w[\w.\[\], ]*\)|\.tolist\(\)|\[\w+(?:\.item\(\))? for \w+ in ")
+"""Matches a line that makes a list of a tensor."""
+
+
 def fixed_by_the_model(found: Frozen, program: TorchProgram, others: Iterable[Frozen] = ()) -> Problem:
     """Returns the problem of an axis that the model fixed: at a line of its code, or inside a layer, by the shape of a
     weight. Names the `others`, too."""
@@ -72,6 +77,16 @@ def fixed_by_the_model(found: Frozen, program: TorchProgram, others: Iterable[Fr
     what = f"axis {found.axis} of input {found.port!r}{named} is fixed to {found.value} by the model"
     what += also_fixed(others, program.signature)
     static = f"leave {found.port}:{found.axis} out of --dynamic"
+    file, _, number = found.line.rpartition(":")
+    if _TAKES_APART.search(linecache.getline(file, int(number)) if number.isdigit() else ""):
+        return Problem(
+            "export/frozen-axis",
+            what,
+            where=found.line,
+            why="this line makes one Python value of each element of a tensor, so the number of elements is fixed",
+            fix="give the tensor itself to what reads the list: pack_padded_sequence, split and indexing take tensors; "
+            f"or {static}",
+        )
     if found.line:
         return Problem(
             "export/frozen-axis",
