@@ -149,14 +149,15 @@ SIGNATURES = {
         "multiple: 'int | None' = None, keep: 'Iterable[str]' = (), data: 'Any' = None, "
         "calibration: 'Any' = None, metric: 'Any' = None, decode: 'Any' = None, preprocess: 'Any' = None, budget: "
         "'str | float | None' = None, keep_list: 'str | Path | None' = None, samples: 'int | None' = None, "
-        "evaluations: 'int' = 12, measure_time: 'bool' = True, sizes: 'Sizes | None' = None, "
-        "seed: 'int' = 0) -> 'Result'"
+        "evaluations: 'int' = 12, write_unsure: 'bool' = False, measure_time: 'bool' = True, "
+        "sizes: 'Sizes | None' = None, seed: 'int' = 0) -> 'Result'"
     ),
     "quantize": (
         "(source: 'Source', output: 'str | Path | None' = None, *, to: 'str' = 'auto', data: 'Any' = None, "
         "calibration: 'Any' = None, metric: 'Any' = None, decode: 'Any' = None, preprocess: 'Any' = None, budget: "
         "'str | float' = '1%', keep: 'str | Iterable[str]' = (), keep_list: 'str | Path | None' = None, target: 'str | "
         "None' = None, samples: 'int | None' = None, evaluations: 'int' = 20, allow_slower: 'bool' = False, "
+        "write_unsure: 'bool' = False, "
         "measure_time: 'bool' = True, sizes: 'Sizes | None' = None, seed: 'int' = 0) -> 'Result'"
     ),
     "reduce": (

@@ -148,7 +148,7 @@ CASES = [
         "quantize/data",
         f"{QUANTIZE} --to int8 --data data.jsonl",
         {**NET, "data.jsonl": '{"x": [1, 2\n'},
-        changes={"data.jsonl": ('{"x": ' + str([[0.5] * WIDTH]) + "}\n") * 8},
+        changes={"data.jsonl": "".join('{"x": ' + str([[at / 8] * WIDTH]) + "}\n" for at in range(8))},
         says=['{"x": ', "on one line"],
         name="a line",
     ),
@@ -173,6 +173,13 @@ CASES = [
         {**WITH_LABELS, "own.py": FUNCTIONS.format("0", "x", "y", "(1, 64)")},
         changes={"own.py": RIGHT},
         says=["correct the function at this line"],
+    ),
+    Case(
+        "quantize/blind-score",
+        "onnxsmith quantize net.onnx -o small.onnx --no-time --to int8 --data data.npz --metric top1 --budget 20",
+        WITH_LABELS,
+        by_hand=f"{QUANTIZE} --to int8 --data data.npz --metric top1",
+        says=["--budget 20%"],
     ),
     Case(
         "quantize/decode",

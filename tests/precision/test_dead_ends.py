@@ -64,7 +64,7 @@ def test_a_model_in_float64_is_quantised(tmp_path: Path, to: str) -> None:
 def test_what_no_method_changes_is_shown(tmp_path: Path, refused: Refused) -> None:
     half = written(product(dtype="float16"), tmp_path)
     with refused("quantize/nothing") as refusal:
-        quantized(half, to="int8", data=[{"x": np.ones((1, 64), np.float16)}] * 8)
+        quantized(half, to="int8", data=[{"x": np.full((1, 64), at, np.float16)} for at in range(8)])
     assert "w float16 [64, 64]" in refusal.problem.where
     assert "int4" in refusal.problem.fix
     text = f"{HEAD} g (int64[n,64] x, int64[64] w) => (int64[n,64] y) {{ y = Add(x, w) }}"

@@ -337,7 +337,7 @@ def test_a_weight_with_several_readers(tmp_path: Path, to: str, keep: tuple[str,
     """Those that are kept have it in float32, and the bias of one is not corrected for the other."""
     path, out = stored(shared(), tmp_path), tmp_path / "small.onnx"
     data = [{"x": weights((1, WIDTH), at)} for at in range(40)]
-    result = quantized(path, output=out, to=to, data=data, budget="5%", keep=keep)
+    result = quantized(path, output=out, to=to, data=data, metric="cosine", budget="5%", keep=keep)
     assert result.report.verdict is Verdict.DONE, result.report.problems
     assert [layer.name for layer in part(result).layers if layer.kept] == list(keep)
     wide = [tensor for tensor in walk.initializer_tensors(load(out)) if tensor.dtype == ir.DataType.FLOAT]

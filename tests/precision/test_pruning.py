@@ -110,6 +110,7 @@ def test_the_largest_share_within_the_budget(tmp_path: Path) -> None:
     assert {one.meets for one in told.curve} == {True, False}
 
 
+@pytest.mark.usefixtures("unmeasured_power")
 def test_a_budget_that_nothing_meets_writes_nothing(tmp_path: Path) -> None:
     path, out = stored(tmp_path), tmp_path / "p.onnx"
 

@@ -65,7 +65,9 @@ def test_a_written_list_gives_the_same_file(tmp_path: Path, case: str, suffix: s
     assert part(first).weights or part(first).eight
     for number, other in enumerate((budget, 2.0)):
         again, out = tmp_path / f"again{suffix}", tmp_path / f"{number}.onnx"
-        result = onnxsmith.quantize(path, out, budget=other, keep=keep_list.read(listed), keep_list=again, **given)
+        result = onnxsmith.quantize(
+            path, out, budget=other, keep=keep_list.read(listed), keep_list=again, write_unsure=True, **given
+        )
         assert result.report.verdict is Verdict.DONE, result.report.problems
         assert out.read_bytes() == (tmp_path / "first.onnx").read_bytes()
         assert again.read_text(encoding="utf-8") == listed.read_text(encoding="utf-8")
@@ -91,7 +93,9 @@ def test_a_scheme_that_misses_the_budget_is_told_and_others_are_tried(tmp_path: 
     result = onnxsmith.quantize(path, budget=0.003, keep=["scheme: ranges that hold each value"], **given)
     assert result.report.verdict is Verdict.DONE, result.report.problems
     assert any("the scheme that the keep-list names is out of the budget" in note for note in part(result).notes)
-    other = onnxsmith.quantize(path, budget=2.0, keep=["scheme: blocks of 256", "8-bits: y"], **given)
+    other = onnxsmith.quantize(
+        path, budget=2.0, write_unsure=True, keep=["scheme: blocks of 256", "8-bits: y"], **given
+    )
     assert other.report.verdict is Verdict.DONE, other.report.problems
     said = " ".join(part(other).notes)
     assert "int8 has no scheme 'blocks of 256'" in said

@@ -158,7 +158,7 @@ def final(
             ratio=None if ratio is None else ratio.ratio,
             is_slower=ratio is not None and ratio.ranked and (ratio.ratio or 0.0) > 1,
             times=times_said(ratio, where),
-            also=said | _unread(old, path, given, runtime) | also | _not_asked(target),
+            also=said | _of_outputs(scores[0]) | _unread(old, path, given, runtime) | also | _not_asked(target),
             elsewhere=elsewhere,
             refusals=refusals | ({"onnxruntime": said["on onnxruntime"].removeprefix("refused: ")} if said else {}),
         )
@@ -211,6 +211,13 @@ def _unread(old: Path, new: Path, given: Given, runtime: Runtime) -> dict[str, s
             if not apart <= _APART:
                 found[f"output {name}, which the score does not read"] = f"differs by {apart:.2g} of its scale"
     return found
+
+
+def _of_outputs(scored: Scored) -> dict[str, str]:
+    """Describes the score of each output, if there are several."""
+    if len(scored.by_output) < 2:
+        return {}
+    return {f"output {name}": f"{value:.6g}" for name, value in scored.by_output.items()}
 
 
 def _file_bytes(path: Path) -> int:

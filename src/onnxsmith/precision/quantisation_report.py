@@ -115,9 +115,13 @@ def report(
     rest: tuple[Part, ...],
     doubts: Iterable[Problem],
     model: ir.Model | None,
+    *,
+    unsure: str = "",
 ) -> Result:
-    """Makes the result: the report, the model if there is one, and its path."""
+    """Makes the result: the report, the model if there is one, and its path. `unsure` says why the score proves
+    nothing."""
     told = part.summary() if best.final is not None else f"nothing was made: {best.refused[0].what}"
+    told += f"; {unsure}" if unsure else ""
     found = Report(
         "quantize",
         Verdict.DONE if best.final is not None else Verdict.FAILED,

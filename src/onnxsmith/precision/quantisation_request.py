@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, in_place_of, several
 from onnxsmith.exporter import factory
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure.dim_ranges import Size
@@ -20,8 +20,9 @@ from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.precision import calibration_data
 from onnxsmith.precision.calibration_data import Samples
 from onnxsmith.precision.data.base import Reading, Sample
+from onnxsmith.precision.scores.agreement import Agreement
 from onnxsmith.precision.scores.base import Pairs, Score, is_whole
-from onnxsmith.precision.scores.prediction_scores import Cosine, Top1
+from onnxsmith.precision.scores.prediction_scores import Top1
 from onnxsmith.precision.scoring import Budget, Scored, Scoring, is_finite
 from onnxsmith.runtimes.base import Session
 from onnxsmith.verification.explore import Explorer, Plan
@@ -51,6 +52,7 @@ class Request:
     evaluations: int = 20
     seed: int = 0
     allow_slower: bool = False
+    write_unsure: bool = False
     measure_time: bool = True
     sizes: Mapping[str, Size] = field(default_factory=dict)
     target: str | None = None
@@ -90,20 +92,42 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
     _refuse_unknown(request.sizes, interface)
     reading = Reading(interface, _function(request.preprocess))
     score = _score(request.metric)
+    if budget.outputs:
+        score = _of_outputs(score, budget, interface)
     if request.data is None and request.calibration is None:
         made, notes = _generated(model, session, request)
         calibration = test = made
     else:
         calibration, test = _divided(request, reading)
         notes = ()
-    if request.metric is None:  # labels belong to a metric, and the cosine compares with the given model's outputs
+    if isinstance(score, Agreement):  # it compares with the given model's outputs, and labels belong to other metrics
         notes += unused_labels(test, session)
         test = _unlabelled(test)
     is_shared = request.data is not None and request.calibration is None
     spent = calibration if is_shared else Samples(lambda: iter(()), "no data")
     scoring = Scoring(test, score, _function(request.decode), request.samples, spent=spent)
     is_real = request.data is not None
-    return Given(calibration, scoring, budget, is_real, is_real and request.metric is not None, notes)
+    return Given(calibration, scoring, budget, is_real, is_real and not isinstance(score, Agreement), notes)
+
+
+def _of_outputs(score: Score, budget: Budget, interface: Signature) -> Agreement:
+    """Returns the score with the budgets of single outputs.
+
+    Raises:
+        OnnxsmithError: `quantize/budget` if another metric was asked for, or if there is no such output.
+    """
+    if not isinstance(score, Agreement):
+        raise problem(
+            "quantize/budget",
+            "budgets of single outputs belong to the agreement of the outputs",
+            where=f"--metric {score.title}",
+            fix="leave --metric out, or give one budget",
+        )
+    names = [port.name for port in interface.outputs]
+    stray = next((name for name in budget.outputs if name not in names), None)
+    if stray is not None:
+        raise problem("quantize/budget", f"no output is called {stray!r}", fix=in_place_of(stray, names))
+    return Agreement(budget.outputs)
 
 
 def refuse_without_data(request: Request) -> None:
@@ -120,7 +144,7 @@ def refuse_without_data(request: Request) -> None:
             where=f"--metric {request.metric}" if isinstance(request.metric, str) else score.title,
             why="without data inputs are generated: noise, of which the metric says nothing",
             fix="give the data: --data DATA, which is a folder of images, an .npz, a .jsonl or file.py:function; or "
-            "leave out --metric: then the cosine similarity of the outputs is measured",
+            "leave out --metric: then the agreement of the outputs is measured",
         )
 
 
@@ -204,7 +228,7 @@ def _function(given: Any) -> Callable[..., Any] | None:
 def _score(given: Any) -> Score:
     """Returns the score that is meant by a name, a function or None."""
     if given is None:
-        return Cosine()
+        return Agreement()
     if isinstance(given, Score):
         return given
     known = rooms.members("onnxsmith.precision.scores", Score)

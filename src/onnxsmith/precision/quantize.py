@@ -27,7 +27,7 @@ from onnxsmith.graph.structure import dim_ranges, provenance, walk
 from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion as opsets
-from onnxsmith.precision import quantisation_report
+from onnxsmith.precision import quantisation_report, score_power
 from onnxsmith.precision.final import final, refusal
 from onnxsmith.precision.forms.base import Form, form
 from onnxsmith.precision.keep_list import ALONE, AS_GIVEN, EIGHT, MODEL, SIMPLIFIED, bare, matching, named, wishes
@@ -77,6 +77,7 @@ def quantize(
     samples: int | None = None,
     evaluations: int = 20,
     allow_slower: bool = False,
+    write_unsure: bool = False,
     measure_time: bool = True,
     sizes: Sizes | None = None,
     seed: int = 0,
@@ -96,7 +97,8 @@ def quantize(
     as the budget needs; their names are written to `keep_list`. Layers in `keep` (names, `*` for any characters) always
     stay; with `weights-alone: ` before the name only their weights become narrow (int8). `target` is the runtime whose
     form of int8 or int4 is made. At most `evaluations` keep-lists are tried for each method, on at most `samples`
-    samples. A result that is larger than the given file is refused. So is a slower result, unless `allow_slower` is
+    samples. A score that known damage does not move by more than the budget is refused, unless `write_unsure` is set.
+    A result that is larger than the given file is refused. So is a slower result, unless `allow_slower` is
     set; the time of narrow floats is not judged, because they are meant for accelerators. Without `measure_time` no
     time is measured.
 
@@ -115,7 +117,8 @@ def quantize(
             checked_path(Path(path))
     list_path = None if keep_list is None else Path(keep_list)
     request = Request(
-        data, calibration, metric, decode, preprocess, budget, samples, evaluations, seed, allow_slower, measure_time,
+        data, calibration, metric, decode, preprocess, budget, samples, evaluations, seed, allow_slower, write_unsure,
+        measure_time,
         dim_ranges.read(sizes), target,
     )  # fmt: skip
     with Clock() as clock, ExitStack() as stack:
@@ -132,7 +135,8 @@ def quantize(
         best = one.declared(one.best({name: method for name, method in methods.items() if name not in unused}))
         shown, kept = one.written(best, output, list_path)
     part = quantisation_report.part(best, one.given, one.before, one.nbytes, tuple(one.notes))
-    return quantisation_report.report(where, best, part, (shown, Timing(clock.passed())), doubts, kept)
+    rest = (shown, Timing(clock.passed()))
+    return quantisation_report.report(where, best, part, rest, doubts, kept, unsure=one.unsure)
 
 
 def _methods(to: str) -> dict[str, Method]:
@@ -205,7 +209,9 @@ class _Quantising:
             self.given: Given = read(loaded, request, session)
             self.before: Scored = self.given.scoring.first(session)
         refuse_worthless(self.before, self.given.scoring.score, is_real=self.given.is_real)
-        self.notes: list[str] = [*self.given.notes]
+        power = score_power.measured(loaded, self.given, self.before, self.runtime, is_accepted=request.write_unsure)
+        self.unsure = power.unsure
+        self.notes: list[str] = [*self.given.notes, *power.notes]
         self._prepared: dict[int, Prepared] = {}
 
     def best(self, methods: Mapping[str, Method]) -> Outcome:

@@ -35,6 +35,8 @@ class Scored:
     """If the score is NaN or infinite: the samples whose outputs are finite but whose decoded prediction is not."""
     spoiled: tuple[str, ...] = ()
     """If the score is NaN or infinite: the samples whose inputs are so, with those for calibration."""
+    by_output: Mapping[str, float] = field(default_factory=dict)
+    """The score of each output, if the score has several."""
 
 
 @dataclass
@@ -135,7 +137,20 @@ class Scoring:
                 fix=("correct the function at this line; or " if factory.user_line(error) else "")
                 + "give --decode file.py:function that turns the outputs into what the metric takes",
             ) from error
-        return Scored(value, count, len(broken), broken[0] if broken else "")
+        first = broken[0] if broken else ""
+        return Scored(value, count, len(broken), first, by_output=dict(self.score.by_output()))
+
+    def limited(self) -> Iterator[Sample]:
+        """Yields the samples that are scored."""
+        return self._samples()
+
+    def label_of(self, index: int) -> Any:
+        """Returns the label that the given model made of a sample."""
+        return self._labels[index]
+
+    def decoded(self, outputs: Mapping[str, Any], name: str) -> Any:
+        """Returns the prediction from the outputs of a sample."""
+        return self._decoded(outputs, name)
 
     def _samples(self) -> Iterator[Any]:
         for index, sample in enumerate(self.samples):
@@ -227,15 +242,19 @@ class Budget:
 
     amount: float
     is_share: bool
+    outputs: Mapping[str, float] = field(default_factory=dict)
+    """What the error of an output counts, by name, if it has a budget of its own."""
 
     @staticmethod
     def read(text: str | float) -> Budget:
-        """Reads `0.5%`, or a number.
+        """Reads `0.5%`, a number, or `1%,h=5%`: shares for outputs, and 1% for all others if no share has no name.
 
         Raises:
             OnnxsmithError: `quantize/budget`.
         """
         said = str(text).strip()
+        if "=" in said:
+            return Budget._by_output(said)
         try:
             amount = float(said.removesuffix("%"))
         except ValueError:
@@ -247,6 +266,26 @@ class Budget:
                 fix="give a share of the float32 model's score, --budget 0.5%, or a difference, --budget 0.01",
             )
         return Budget(amount / 100, True) if said.endswith("%") else Budget(amount, False)
+
+    @staticmethod
+    def _by_output(said: str) -> Budget:
+        own: dict[str, float] = {}
+        rest = Budget(0.01, True)
+        for part in said.split(","):
+            name, _, amount = part.rpartition("=")
+            one = Budget.read(amount)
+            if not one.is_share or not one.amount:
+                raise problem(
+                    "quantize/budget",
+                    f"{part.strip()!r} is no budget of an output",
+                    why="the agreement of an output is a share of its variation",
+                    fix="give a share above 0: --budget y=1%,h=5%",
+                )
+            if name.strip():
+                own[name.strip()] = one.amount
+            else:
+                rest = one
+        return Budget(rest.amount, True, {name: rest.amount / amount for name, amount in own.items()})
 
     def bound(self, before: float, better: str) -> float:
         """Returns the worst score that is allowed."""

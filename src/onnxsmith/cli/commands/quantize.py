@@ -27,7 +27,7 @@ class Metric:
     """Which score is measured."""
 
     metric: str | None = option(
-        "top1, cer, wer, psnr, cosine, perplexity, map50, or file.py:function of predictions and labels",
+        "top1, cer, wer, psnr, cosine, agreement, perplexity, map50, or file.py:function of predictions and labels",
         metavar="NAME",
     )
     decode: str | None = option("file.py:function that makes a prediction from the outputs", metavar="FUNCTION")
@@ -88,7 +88,11 @@ class Quantize(Command):
         "other data, for the ranges of activations; default: each fourth sample of --data", metavar="DATA"
     )
     score: Metric = group(Metric)
-    budget: str = option("how much worse the score may become: 0.5% of it, or a number", default="1%", metavar="AMOUNT")
+    budget: str = option(
+        "how much worse the score may become: 0.5% of it, a number, or shares by output: y=1%,h=5%",
+        default="1%",
+        metavar="AMOUNT",
+    )
     keep: str | None = option(
         "a file with the names of layers that stay as they are; * for any characters", metavar="FILE"
     )
@@ -99,6 +103,7 @@ class Quantize(Command):
     samples: int | None = samples()
     evaluations: int = option("largest number of keep-lists to evaluate for each method", default=20, metavar="COUNT")
     allow_slower: bool = flag("write the file even if it is slower here")
+    write_unsure: bool = flag("write the file even if the score cannot tell a damaged model from the given one")
     rest: Circumstances = group(Circumstances)
 
     def shown(self) -> tuple[str, ...]:
@@ -120,6 +125,7 @@ class Quantize(Command):
             samples=self.samples,
             evaluations=self.evaluations,
             allow_slower=self.allow_slower,
+            write_unsure=self.write_unsure,
             **self.score.given(),
             **self.rest.given(),
         ).report
@@ -168,6 +174,7 @@ class Prune(Command):
     keep_list: str | None = option("write the indices kept of each weight to this .json", metavar="FILE", writes=True)
     samples: int | None = samples()
     evaluations: int = option("largest number of shares to evaluate for a budget", default=12, metavar="COUNT")
+    write_unsure: bool = flag("write the file even if the score cannot tell a damaged model from the given one")
     rest: Circumstances = group(Circumstances)
 
     def shown(self) -> tuple[str, ...]:
@@ -191,6 +198,7 @@ class Prune(Command):
             keep_list=self.keep_list,
             samples=self.samples,
             evaluations=self.evaluations,
+            write_unsure=self.write_unsure,
             **self.score.given(),
             **self.rest.given(),
         ).report

@@ -31,6 +31,7 @@ from onnxsmith.graph.structure import versions
 from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.precision import quantisation_request as requests
+from onnxsmith.precision import score_power
 from onnxsmith.precision.final import scores_of, time_ratio, times_said
 from onnxsmith.precision.keep_list_output import checked as checked_path
 from onnxsmith.precision.keep_list_output import with_text
@@ -81,6 +82,7 @@ def prune(
     keep_list: str | Path | None = None,
     samples: int | None = None,
     evaluations: int = 12,
+    write_unsure: bool = False,
     measure_time: bool = True,
     sizes: Sizes | None = None,
     seed: int = 0,
@@ -100,7 +102,8 @@ def prune(
     `data`, `calibration`, `metric`, `decode`, `preprocess` and `samples` are as in `quantize`. With a `budget` (`"1%"`
     of the score, or a number), `prune` searches the largest share up to `share` (0.9 by default) that meets it, by
     halving, with at most `evaluations` evaluations. Without data inputs are generated, and the report says that
-    accuracy was not measured.
+    accuracy was not measured. A score that known damage does not move by more than the budget is refused, unless
+    `write_unsure` is set.
 
     `keep_list` is a JSON file to write: for each weight that became smaller, the axes and the indices that stayed.
 
@@ -122,7 +125,7 @@ def prune(
     list_path = None if keep_list is None else Path(keep_list)
     request = Request(
         data, calibration, metric, decode, preprocess, "1%" if budget is None else budget, samples, evaluations, seed,
-        measure_time=measure_time,
+        write_unsure=write_unsure, measure_time=measure_time,
     )  # fmt: skip
     requests.refuse_without_data(request)
     with Clock() as clock:
@@ -136,7 +139,7 @@ def prune(
         done = one.at(top) if budget is None else one.within_budget(top)
         shown, model = one.written(done, output, list_path)
     parts: tuple[Part, ...] = (one.part(done, budget), *([done.proof] if done.proof is not None else []), shown)
-    return _report(where, done, (*parts, Timing(clock.passed())), doubts, model)
+    return _report(where, done, (*parts, Timing(clock.passed())), doubts, model, one.unsure)
 
 
 def _measure(name: str) -> Measure:
@@ -180,6 +183,7 @@ class _Pruning:
     ) -> None:
         self.loaded, self._request, self._measure, self._choice = loaded, request, measure, choice
         self._sizes = sizes
+        self.unsure = ""
         self._runtime: Runtime = runtimes.get("onnxruntime")
         with stage("channels"):
             self._work: Working = compared(loaded, sizes, request.seed)
@@ -207,6 +211,10 @@ class _Pruning:
 
     def within_budget(self, top: float) -> _Done:
         """Returns the result of the largest share that meets the budget."""
+        power = score_power.measured(
+            self.loaded, self._given, self.before, self._runtime, is_accepted=self._request.write_unsure
+        )
+        self.unsure = power.unsure
         with stage("search"):
             found = Search(self._meets, self._request.evaluations, self._size).largest(top)
         if not self._curve:
@@ -365,12 +373,17 @@ def _verdict(proof: Verification) -> Verdict:
 
 
 def _report(
-    where: str, done: _Done, parts: tuple[Part, ...], doubts: Sequence[Problem], model: ir.Model | None
+    where: str,
+    done: _Done,
+    parts: tuple[Part, ...],
+    doubts: Sequence[Problem],
+    model: ir.Model | None,
+    unsure: str,
 ) -> Result:
     part = next(one for one in parts if isinstance(one, Pruning))
     said = part.summary() if done.model is not None else f"nothing was made: {done.refused[0].what}"
     wrong = done.proof.declared if done.proof is not None and done.model is not None else ()
-    headline = "; ".join((f"{where}: {said}", *wrong))
+    headline = "; ".join((f"{where}: {said}", *wrong, *filter(None, [unsure])))
     report = Report("prune", done.verdict, parts, problems=(*doubts, *done.refused), headline=headline)
     files = [name for one in parts if isinstance(one, Written) for name in one.files]
     path = next((Path(name) for name in files if name.endswith(".onnx")), None)

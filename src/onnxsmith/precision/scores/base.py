@@ -32,6 +32,9 @@ class Score(ABC):
     """The score of a model that is always wrong, or None. A given model with this score or worse is refused, because
     any model would be within its budget."""
 
+    cap: ClassVar[float | None] = None
+    """The score of equal predictions, if it says nothing about how near others can come; else None."""
+
     needs_data: ClassVar[bool] = True
     """Whether the score is meaningless on generated inputs."""
 
@@ -47,6 +50,10 @@ class Score(ABC):
         """Says why the label does not fit the prediction, in words that follow "the label"; "" if it fits. `outputs`
         are those of the model, None if the user decodes them."""
         return ""
+
+    def by_output(self) -> Mapping[str, float]:
+        """Returns the score of each output in the last measurement, if the score has several."""
+        return {}
 
     @abstractmethod
     def value(self, pairs: Pairs) -> float:

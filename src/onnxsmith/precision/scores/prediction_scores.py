@@ -186,6 +186,7 @@ class Psnr(Score):
     values than 1.5, else 1."""
 
     title = "PSNR in dB"
+    cap = _MOST
     expects = "an image, as large as the label"
     needs_data = False
 

@@ -1,0 +1,246 @@
+"""Measures the power of a score before a search rests on it: known damage has to move it by more than the budget."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.clock import stage
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import several
+from onnxsmith.precision.calibration_data import digest
+from onnxsmith.precision.quantisation_request import Given
+from onnxsmith.precision.scores.agreement import Agreement
+from onnxsmith.precision.scoring import Scored
+from onnxsmith.runtimes.base import Runtime
+
+_SAMPLES = 64
+"""Limits the samples on which outputs are damaged. A choice: their outputs are held in memory."""
+_WITH_WEIGHTS = 16
+"""Limits the samples on which damaged weights are measured. A choice: each share is one more run of the model."""
+_SHARES = (1.0, 0.2, 0.05)
+"""How far weights are put off, the most first."""
+_MOST_BYTES = 1 << 28
+"""Limits the bytes of weights that are copied to damage them. A choice."""
+
+Pairs = Sequence[tuple[Mapping[str, Any], Any, str]]
+"""Holds the outputs of each sample, its label, and its name."""
+
+
+@dataclass(frozen=True)
+class Power:
+    """What moves a score by more than the budget, and what does not."""
+
+    moves: tuple[str, ...]
+    blind: tuple[str, ...]
+    unsure: str = ""
+    """Why the score proves nothing, if the user accepts that; else ""."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Says it in the report."""
+        if not self.moves:
+            return ()
+        others = f"; it does not notice {', '.join(self.blind)}" if self.blind else ""
+        return (f"the score notices {', '.join(self.moves)}{others}",)
+
+
+def measured(model: ir.Model, given: Given, before: Scored, runtime: Runtime, *, is_accepted: bool = False) -> Power:
+    """Returns the power of the score on the given samples. `is_accepted` says that the user accepts a score without
+    power; the result then says why it has none.
+
+    Raises:
+        OnnxsmithError: `quantize/blind-score` if known damage does not move the score by more than the budget.
+    """
+    try:
+        return _measured(model, given, before, runtime)
+    except OnnxsmithError as error:
+        if error.problem.id != "quantize/blind-score" or not is_accepted:
+            raise
+        return Power((), (), error.problem.what)
+
+
+def _measured(model: ir.Model, given: Given, before: Scored, runtime: Runtime) -> Power:
+    """Returns the power of the score.
+
+    Outputs are damaged in two ways: each sample gets those of the next sample, and the mean over the samples. Weights
+    are put off by 100, 20 and 5% of their size, up or down at random; of models with more than 256 MiB of weights they
+    are not.
+
+    Raises:
+        OnnxsmithError: `quantize/blind-score` if outputs of other samples, their mean, or weights off by 100% do not
+            move the score by more than the budget.
+    """
+    _refuse_wrong_unit(given, before)
+    with stage("power of the score"), runtime.prepare(model) as session:
+        held = list(_held(given, session, _SAMPLES))
+    moves: list[str] = []
+    blind: list[str] = []
+    for what, damage in (("outputs of other samples", _of_others), ("their mean", _mean)):
+        damaged = damage([outputs for outputs, _, _ in held])
+        if damaged is not None:
+            (moves if _moves(given, held, damaged) else blind).append(what)
+    if blind:
+        raise _blind(given, held, blind[0], before)
+    for share in _SHARES if _bytes(model) <= _MOST_BYTES else ():
+        what = f"weights off by {share:.0%}"
+        few = held[:_WITH_WEIGHTS]
+        try:
+            other = off(model, share)
+            if other is None:
+                break
+            with runtime.prepare(other) as session:
+                damaged = [outputs for outputs, _, _ in _held(given, session, len(few))]
+        except OnnxsmithError:
+            continue
+        if _moves(given, few, damaged):
+            moves.append(what)
+            continue
+        blind.append(what)
+        if share == _SHARES[0]:
+            raise _blind(given, held, what, before)
+        break
+    return Power(tuple(moves), tuple(blind))
+
+
+def off(model: ir.Model, share: float) -> ir.Model | None:
+    """Returns a copy of the model whose weights of floats are off by a share of their size, up or down at random; None
+    if it has none. Single numbers stay."""
+    made, changed = model.clone(), False
+    random = np.random.default_rng(0)
+    for value in list(made.graph.initializers.values()):
+        tensor = value.const_value
+        if tensor is None or tensor.dtype is None or not tensor.dtype.is_floating_point() or tensor.size < 2:
+            continue
+        array = tensor.numpy()
+        signs = random.integers(0, 2, array.shape) * 2 - 1
+        with np.errstate(all="ignore"):
+            wrong = np.where(np.isfinite(array), array * (1 + share * signs), array).astype(array.dtype)
+        value.const_value = ir.tensor(wrong, name=value.name)
+        changed = changed or bool((wrong != array).any())
+    return made if changed else None
+
+
+def _held(given: Given, session: Any, most: int) -> Iterator[tuple[Mapping[str, Any], Any, str]]:
+    scoring = given.scoring
+    for index, sample in enumerate(itertools.islice(scoring.limited(), most)):
+        label = sample.label if scoring.has_labels else scoring.label_of(index)
+        yield sample.run(session), label, sample.name
+
+
+def _moves(given: Given, held: Pairs, damaged: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the damage moves the score on these samples out of the budget."""
+    scoring = given.scoring
+    names = [name for _, _, name in held]
+    labels = [label for _, label, _ in held]
+    score = scoring.score
+    try:
+        with np.errstate(all="ignore"):
+            right = float(score.value(_decoded(given, [one for one, _, _ in held], labels, names)))
+            wrong = float(score.value(_decoded(given, damaged, labels, names)))
+    except Exception:  # noqa: BLE001 — the user's functions may take no such outputs, which is to notice them
+        return True
+    return not given.budget.allows(right, wrong, score.better)
+
+
+def _decoded(
+    given: Given, outputs: Iterable[Mapping[str, Any]], labels: Sequence[Any], names: Sequence[str]
+) -> list[tuple[Any, Any]]:
+    decode = given.scoring.decoded
+    return [(decode(one, name), label) for one, label, name in zip(outputs, labels, names, strict=True)]
+
+
+def _of_others(outputs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]] | None:
+    """Returns the outputs of the next sample for each sample; None if there is one sample, or if the sizes differ."""
+    return [*outputs[1:], outputs[0]] if _alike(outputs) else None
+
+
+def _mean(outputs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]] | None:
+    """Returns the mean over the samples for each output of floats, and the first sample's for others."""
+    if not _alike(outputs):
+        return None
+    made = {}
+    for name, value in outputs[0].items():
+        array = np.asarray(value)
+        is_float = array.dtype.kind not in "biuOUS"
+        made[name] = (
+            np.mean([np.asarray(one[name], np.float64) for one in outputs], axis=0).astype(array.dtype)
+            if is_float
+            else value
+        )
+    return [made] * len(outputs)
+
+
+def _alike(outputs: Sequence[Mapping[str, Any]]) -> bool:
+    shapes = [{name: np.shape(value) for name, value in one.items()} for one in outputs]
+    return len(outputs) > 1 and all(one == shapes[0] for one in shapes)
+
+
+def _bytes(model: ir.Model) -> int:
+    return sum(value.const_value.nbytes for value in model.graph.initializers.values() if value.const_value is not None)
+
+
+def _refuse_wrong_unit(given: Given, before: Scored) -> None:
+    """Refuses a budget that the worst score meets, and a share of a score that is at its cap."""
+    score, budget = given.scoring.score, given.budget
+    if score.cap is not None and before.value >= score.cap and budget.is_share:
+        raise problem(
+            "quantize/blind-score",
+            f"{score.title} is at its cap of {score.cap:g}, of which a share is no measure",
+            where=f"budget {budget}",
+            why="equal outputs have this score; a narrow model has much less, however good it is",
+            fix=f"give the difference that is allowed: --budget {score.cap - _GOOD:g}, which asks for {_GOOD:g}; or "
+            "leave --metric out",
+        )
+    if score.worst is None:
+        return
+    if budget.allows(before.value, score.worst, score.better):
+        share = f"--budget {budget.amount:g}%" if not budget.is_share and 0 < budget.amount < 100 else "--budget 1%"
+        raise problem(
+            "quantize/blind-score",
+            f"a budget of {budget} allows the worst score there is",
+            where=f"{score.title} {before.value:.6g}, the worst is {score.worst:g}",
+            why="any model would meet it",
+            fix=f"give a share of the score: {share}; or --write-unsure, if any score will do",
+        )
+
+
+_GOOD = 40.0
+"""Decibels at which two images are hardly told apart. A choice: the quality that image codecs aim at."""
+
+
+def _blind(given: Given, held: Pairs, what: str, before: Scored) -> OnnxsmithError:
+    scoring = given.scoring
+    samples = several(len(held), "sample")
+    inputs = {digest(one) for one in itertools.islice(scoring.limited(), len(held))}
+    labels = [repr(np.asarray(label).tolist()) for _, label, _ in held] if scoring.has_labels else []
+    outputs = [{name: np.asarray(value) for name, value in one.items()} for one, _, _ in held]
+    fixes = {
+        "more": "give more samples, which differ: --data DATA",
+        "labels": "give samples with labels of several classes: --data DATA",
+    }
+    reason, fix = f"{what} do not move it by more than {given.budget}", fixes["more"]
+    if len(inputs) == 1 and len(held) > 1:
+        reason = f"all {samples} are equal"
+    elif labels and len(set(labels)) == 1 and len(held) > 1:
+        reason, fix = f"all {samples} have the label {labels[0][:40]}", fixes["labels"]
+    elif len(held) > 1 and all(
+        np.array_equal(one[name], outputs[0][name]) for one in outputs[1:] for name in outputs[0]
+    ):
+        reason = f"the outputs of the given model are the same for all {samples}"
+    elif not isinstance(scoring.score, Agreement) and not scoring.has_labels:
+        fix = "leave --metric out: the agreement of all outputs, relative to their spread, is measured then"
+    else:
+        fix = f"give a smaller budget, or another --metric; or {fix}"
+    return problem(
+        "quantize/blind-score",
+        f"the score cannot tell a damaged model from the given one: {reason}",
+        where=f"{scoring.score.title} {before.value:.6g}, budget {given.budget}",
+        why=f"a budget that {what} meet is met by wrong models, too",
+        fix=f"{fix}; or --write-unsure, if any score will do",
+    )
