@@ -67,6 +67,7 @@ class _Replacing:
         if len(match.outputs) > 1:
             self._refuse_dependent(match, bound)
         self._make.at(graph_of(match.node), match.node)
+        begun = len(self._make.made)
         new = instantiated(self._by, self._make, bound, match.attributes)
         last = max(self._place(value) for value in match.outputs)
         for old, value in zip(match.outputs, new, strict=True):
@@ -77,10 +78,11 @@ class _Replacing:
                 value.type = value.type or old.type
                 if value.shape is None:  # the operator has no schema; a graph output has to declare its shape
                     value.shape = old.shape
-            self._take_place(old, value)
+            self._take_place(old, value, is_new=value not in bound.values())
             self.replaced[old] = value
             if value.producer() is not None:
                 self._places.setdefault(value.producer(), last)  # type: ignore[arg-type]
+        makers = [(old.producer(), value.producer()) for old, value in zip(match.outputs, new, strict=True)]
         for node in reversed(match.removable):
             if not any(one.uses() or one.is_graph_output() for one in node.outputs) and node.graph is not None:
                 operands = captures.reads(node)
@@ -88,12 +90,16 @@ class _Replacing:
                 node.graph.remove(node, safe=True)
                 for one in operands:
                     release(one)
+        made = self._make.made[begun:]
+        for before, after in makers:
+            if before is not None and before.graph is None and before.name and after is not None and after in made:
+                after.name = before.name
 
-    def _take_place(self, old: ir.Value, new: ir.Value) -> None:
-        """Lets all readers read the new value. A graph output keeps its name."""
+    def _take_place(self, old: ir.Value, new: ir.Value, *, is_new: bool) -> None:
+        """Lets all readers read the new value. A graph output keeps its name, and a new value takes over the name."""
         was_output, name = old.is_graph_output(), old.name
         old.replace_all_uses_with(new, replace_graph_outputs=True)
-        if was_output:
+        if name and (was_output or is_new):
             old.name = self._names.free(f"{name}_replaced")
             new.name = name
 

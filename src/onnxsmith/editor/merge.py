@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,7 +86,8 @@ def merge(
         own = [value.name or "" for value in two.graph.inputs if value.name not in joints.values()]
         own = [name for name in own if name not in {value.name for value in one.graph.inputs}]
         _make_room(one, own, notes)
-        whole = joined(one, two, {port: source for source, port in joints.items()})
+        others: list[tuple[ir.Value, str]] = []
+        whole = joined(one, two, {port: source for source, port in joints.items()}, others)
         renamed = _renamed_inputs(own, whole, notes)
         notes += [f"both models read the one input {prefixes[0]}{name}" for name in sorted(shared)]
         names = [value.name or "" for value in whole.graph.outputs]
@@ -99,6 +100,7 @@ def merge(
         names = [moved.get(name, name) for name in names[:count]] + [value.name or "" for value in whole.graph.outputs][
             len(whole.graph.outputs) - len(two.graph.outputs) :
         ]
+        notes += _other_names(others, two) + _lost_metadata(one, two)
         inner = {moved.get(source, source): port for source, port in joints.items()}
         take_over_sizes(whole, one, two)
         if settings is not None:
@@ -249,6 +251,22 @@ def _make_room(first: ir.Model, ports: list[str], notes: list[str]) -> None:
         else:
             value.name = free
         notes.append(f"the tensor {name} of the first model is called {free}: the second has an input {name}")
+
+
+def _other_names(renamed: Sequence[tuple[ir.Value, str]], second: ir.Model) -> list[str]:
+    """Returns a note on the tensors of the second model that have another name in the merged model."""
+    ports = {value.name for value in (*second.graph.inputs, *second.graph.outputs)}
+    told = [f"{name} → {value.name}" for value, name in renamed if value.name != name and name not in ports]
+    return [f"tensors of the second model whose names the first has: {', '.join(told)}"] if told else []
+
+
+def _lost_metadata(first: ir.Model, second: ir.Model) -> list[str]:
+    """Returns a note on metadata of the second model under a key of the first, which keeps its own."""
+    mine, theirs = first.metadata_props, second.metadata_props
+    lost = [f"{key} = {value!r}" for key, value in theirs.items() if key in mine and mine[key] != value]
+    return (
+        [f"metadata of the second model that the first has otherwise was left out: {', '.join(lost)}"] if lost else []
+    )
 
 
 def _renamed_inputs(ports: list[str], whole: ir.Model, notes: list[str]) -> dict[str, str]:

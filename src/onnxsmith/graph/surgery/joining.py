@@ -11,12 +11,15 @@ from onnxsmith.graph.structure.fresh import Names, unused
 from onnxsmith.graph.structure.model_copy import cloned
 
 
-def joined(first: ir.Model, second: ir.Model, wires: Mapping[str, str]) -> ir.Model:
+def joined(
+    first: ir.Model, second: ir.Model, wires: Mapping[str, str], renamed: list[tuple[ir.Value, str]] | None = None
+) -> ir.Model:
     """Returns a copy of `first` with the nodes of `second` behind its own. `wires` maps inputs of `second` to the names
     of tensors of `first`'s main graph. Other inputs of `second` are inputs of the result, shared with an input of
     `first` of the same name. The outputs are those of `first`, then those of `second`.
 
-    Tensors and nodes of `second` whose names are taken get a number behind their names. The caller must ensure that the
+    Tensors and nodes of `second` whose names are taken get a number behind their names; the tensors are added to
+    `renamed`, with their old names. The caller must ensure that the
     opsets are equal, and that local functions with the same name are equal.
     """
     whole, part = cloned(first), cloned(second)
@@ -36,6 +39,11 @@ def joined(first: ir.Model, second: ir.Model, wires: Mapping[str, str]) -> ir.Mo
         port.replace_all_uses_with(value)
         part.graph.initializers.pop(port.name or "", None)
     free = [port for port in ports if port not in joints]
+    called = {
+        value: value.name or ""
+        for graph_ in walk.graphs(part)
+        for value in (*graph_.inputs, *graph_.initializers.values(), *(out for node in graph_ for out in node.outputs))
+    }
     for graph_ in walk.graphs(part):
         for value in list(dict.fromkeys((*graph_.inputs, *graph_.initializers.values()))):
             value.name = names.free(value.name or "")
@@ -46,6 +54,8 @@ def joined(first: ir.Model, second: ir.Model, wires: Mapping[str, str]) -> ir.Mo
     for port in free:
         if port.name not in part.graph.initializers:
             port.name = names.free(port.name or "")
+    if renamed is not None:
+        renamed += [(value, name) for value, name in called.items() if name and value.name != name]
     taken = {node.name for node in walk.all_nodes(whole) if node.name}
     for node in walk.nodes(part.graph):
         if node.name:
