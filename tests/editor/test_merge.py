@@ -316,3 +316,22 @@ def test_docs_do_not_make_functions_different() -> None:
     for node in walk.all_nodes(two):
         node.doc_string, node.metadata_props["pkg.torch.onnx.stack_trace"] = "elsewhere", "File x"
     assert onnxsmith.merge(one, two, verify=False).model is not None
+
+
+def test_every_tensor_that_gets_another_name_is_in_the_report(tmp_path: Path) -> None:
+    first = '<ir_version: 10, opset_import: ["": 21]> a (float[n,4] x) => (float[n,4] y) { t = Relu(x) y = Neg(t) }'
+    second = (
+        '<ir_version: 10, opset_import: ["": 21]> b (float[n,4] u) => (float[n,4] v) <float[4] x = {1,2,3,4}> '
+        "{ t = Mul(u, x) v = Abs(t) }"
+    )
+    models = []
+    for name, text, author in (("a", first, "one"), ("b", second, "two")):
+        model = from_text(text)
+        model.metadata_props["author"] = author
+        models.append(tmp_path / f"{name}.onnx")
+        onnxsmith.save(model, models[-1])
+    result = onnxsmith.merge(*models, tmp_path / "c.onnx", wires={"y": "u"})
+    notes = " ".join(result.report.part(Edits).notes)
+    assert result.ok
+    assert "tensors of the second model whose names the first has: x → x_1, t → t_1" in notes
+    assert "left out: author = 'two'" in notes

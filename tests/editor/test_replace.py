@@ -208,3 +208,18 @@ def test_an_operator_without_a_schema_takes_type_and_shape_of_what_it_replaces(t
     graph = onnxsmith.load(output).graph
     assert [node.op_type for node in graph] == ["Twice", "Add", "Twice", "Neg", "Neg"]
     assert [(value.dtype.name, list(value.shape)) for value in graph.outputs[:1]] == [("FLOAT", ["batch", 4])]  # type: ignore[union-attr,arg-type]
+
+
+def test_a_result_inside_the_graph_keeps_its_name_and_that_of_its_node(tmp_path: Path) -> None:
+    text = (
+        '<ir_version: 10, opset_import: ["": 21]> g (float[n,4] x) => (float[n,4] y) <float[4] w = {1,2,3,4}, '
+        "float[4] b = {1,0,1,0}> { [first] m = Mul(x, w) [sum] h = Add(m, b) [end] y = Relu(h) }"
+    )
+    onnxsmith.save(from_text(text), tmp_path / "m.onnx")
+    with onnxsmith.edit(tmp_path / "m.onnx") as m:
+        m.replace("Add(Mul(x, w), b)", "Add(b, Mul(x, w))")
+        m.expose("h")
+    made = m.result.model
+    assert made is not None
+    assert [(node.name, node.outputs[0].name) for node in made.graph if node.op_type == "Add"] == [("sum", "h")]
+    assert m.result.ok

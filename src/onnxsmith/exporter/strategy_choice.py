@@ -212,7 +212,9 @@ class Try:
             return self.made.other_path.what
         if self.error is None:
             return "its graph gives other results than the module"
-        return f"{self.error.problem.what}: {self.error.problem.why}".removesuffix(": ")
+        found = self.error.problem
+        at = f" ({found.where})" if found.id == "export/frozen-axis" and found.where else ""
+        return f"{found.what}{at}: {found.why}".removesuffix(": ")
 
     @property
     def brief(self) -> str:
