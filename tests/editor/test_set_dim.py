@@ -362,3 +362,39 @@ def test_a_dynamic_dimension_without_a_name_gets_one(tmp_path: Path) -> None:
     assert m.result.ok
     inputs = onnxsmith.load(tmp_path / "named.onnx").graph.inputs
     assert [str(value.shape[0]) for value in inputs if value.shape is not None] == ["n", "n"]
+
+
+def told(tmp_path: Path, text: str, *dims: str) -> list[str]:
+    """What the report says of a dimension that is made symbolic; the edit has to be verified at three sizes."""
+    onnxsmith.save(from_text(text), tmp_path / "m.onnx")
+    with onnxsmith.edit(tmp_path / "m.onnx") as m:
+        m.set_dim(*dims)
+    assert m.result.ok, m.result.report.problems
+    return [m.result.report.headline, *m.result.report.part(Edits).notes]
+
+
+def test_the_batch_joins_the_heads_of_an_attention_over_sequences_first(tmp_path: Path) -> None:
+    """(length, batch, heads · width) is divided into (length, batch · heads, width), as torch's MultiheadAttention
+    does; with the batch beside the length the rows would mix."""
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[1,5,8] x) => (float[1,5,8] y)
+    <int64[3] s = {5,2,4}, int64[4] f = {1,2,5,4}, int64[2] j = {5,8}, int64[3] b = {5,1,8}> {
+        t = Transpose<perm=[1,0,2]>(x) h = Reshape(t, s) q = Transpose<perm=[1,0,2]>(h) r = Reshape(q, f)
+        k = Transpose<perm=[0,1,3,2]>(r) p = MatMul(r, k) a = Softmax<axis=-1>(p) v = MatMul(a, r)
+        o = Transpose<perm=[2,0,1,3]>(v) c = Reshape(o, j) d = Reshape(c, b) y = Transpose<perm=[1,0,2]>(d)
+    }"""
+    said = " ".join(told(tmp_path, text, "x:0=batch"))
+    assert "[5, 2, 4] → [5, -1, 4]" in said
+    assert "verified" in said
+
+
+def test_an_output_that_is_declared_symbolic_and_a_second_open_axis(tmp_path: Path) -> None:
+    declared = (
+        '<ir_version: 8, opset_import: ["": 17]> g (float[1,4] x) => (float[n,4] y, float[rows,2] z) '
+        "<float[4,2] w = {1,2,3,4,5,6,7,8}> { y = Relu(x) z = MatMul(y, w) }"
+    )
+    assert "verified" in told(tmp_path, declared, "x:0=batch")[0]
+    open_ = (
+        '<ir_version: 8, opset_import: ["": 17]> g (float[1,n,4] x) => (float[1,n,2] z) '
+        "<float[4,2] w = {1,2,3,4,5,6,7,8}> { z = MatMul(x, w) }"
+    )
+    assert "verified" in told(tmp_path, open_, "x:0=batch")[0]

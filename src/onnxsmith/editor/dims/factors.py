@@ -52,14 +52,15 @@ def as_dim(dim: Dim) -> int | ir.SymbolicDim:
 def redistributed(dims: Sequence[Dim], sizes: Sequence[int]) -> list[Dim] | None:
     """Distributes the factors of `dims`, in memory order, over dimensions of the given sizes, as a Reshape does.
     Returns None if a symbol would have to be divided. A symbol s of size 1 fits in several places. Such a symbol takes
-    a target dimension of size 1 if there is such a dimension, else it joins the dimension before it: (L, 1, E) → (L, E)
-    becomes (L·s, E)."""
+    a target dimension of size 1 if there is such a dimension. If the dimension behind it is divided, it joins the first
+    part, as the batch joins the heads of an attention: (L, s, H·E) → (L, H, E) becomes (L, s·H, E). Else it joins the
+    dimension before it: (L, s, E) → (L, E) becomes (L·s, E)."""
     left = _merged(dims)
     if any(isinstance(factor, int) and factor == 0 for factor in left) or 0 in sizes:
         return None
     found: list[Dim] = []
     for index, need in enumerate(sizes):
-        taken = _take(left, need, waits=list(sizes[index + 1 : index + 2]) == [1])
+        taken = _take(left, need, next(iter(sizes[index + 1 :]), None))
         if taken is None:
             return None
         found.append(taken)
@@ -82,14 +83,16 @@ def _merged(dims: Sequence[Dim]) -> list[Factor]:
     return flat
 
 
-def _take(left: list[Factor], need: int, *, waits: bool) -> Dim | None:
+def _take(left: list[Factor], need: int, then: int | None) -> Dim | None:
     """Removes factors with the product `need` from the front of `left` and returns them; None if no factors have this
-    product. With `waits`, a symbol of size 1 at the end is left for the next dimension."""
+    product. `then` is the size of the next dimension. A symbol of size 1 is left for it if it is 1, or a part of the
+    number behind the symbol."""
     taken: list[Factor] = []
     while left:
         factor = left[0]
         if isinstance(factor, Atom):
-            if factor.size == 0 or need % factor.size or (factor.size == 1 == need and taken and waits):
+            ends = factor.size == 1 == need and bool(taken)
+            if factor.size == 0 or need % factor.size or (ends and (then == 1 or _divides(then, left[1:2]))):
                 break
             taken.append(factor)
             need //= factor.size
@@ -106,6 +109,12 @@ def _take(left: list[Factor], need: int, *, waits: bool) -> Dim | None:
         else:
             return None
     return (tuple(taken) or (1,)) if need == 1 else None
+
+
+def _divides(size: int | None, behind: Sequence[Factor]) -> bool:
+    """Whether the size is a part of the number that follows."""
+    number = next(iter(behind), None)
+    return isinstance(number, int) and size is not None and 1 < size < number and number % size == 0
 
 
 def led_by(dims: Sequence[Dim], symbol: str) -> tuple[int, int] | None:

@@ -276,11 +276,16 @@ class _Chunks:
         # Indices past the last row wrap around: the last chunk is filled with valid rows from the start.
         picked = self._node("Gather", [port, self._node("Mod", [counted, count])], axis=axis)
         assert port.shape is not None
-        dims = [int(dim) for dim in port.shape]  # type: ignore[arg-type]  # the model is static
-        target = self._node("Concat", [self._list(dims[:axis]), chunks, size, self._list(dims[axis + 1 :])], axis=0)
+        rank = len(port.shape)
+        sizes = self._node("Shape", [picked])  # another dimension may be symbolic
+        before, after = (
+            self._node("Gather", [sizes, self._list(places)], axis=0)
+            for places in (list(range(axis)), list(range(axis + 1, rank)))
+        )
+        target = self._node("Concat", [before, chunks, size, after], axis=0)
         # Without allowzero (before opset 14) a 0 in the target copies the input's size.
         parted = self._node("Reshape", [picked, target], allowzero=1) if self._zeros else self._reshape(picked, target)
-        order = [axis, *range(axis), *range(axis + 1, len(dims) + 1)]
+        order = [axis, *range(axis), *range(axis + 1, rank + 1)]
         return parted if axis == 0 else self._node("Transpose", [parted], perm=order)
 
     @property
@@ -294,12 +299,18 @@ class _Chunks:
         """Returns the rows of all chunks, without the rows that fill the last chunk."""
         axis, each = place
         assert result.shape is not None
-        dims = [int(dim) for dim in result.shape]  # type: ignore[arg-type]  # the model is static
-        order = [*range(1, axis + 1), 0, *range(axis + 1, len(dims) + 1)]
+        rank = len(result.shape)
+        order = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]
         moved = stack if axis == 0 else self._node("Transpose", [stack], perm=order)
-        chunks = self._node("Gather", [self._node("Shape", [stack]), self._list([0])], axis=0)
-        joint = self._node("Mul", [chunks, self._list([dims[axis]])])
-        target = self._node("Concat", [self._list(dims[:axis]), joint, self._list(dims[axis + 1 :])], axis=0)
+        # The file may declare symbolic sizes of an output, so they are read from the stack.
+        sizes = self._node("Shape", [stack])
+        chunks = self._node("Gather", [sizes, self._list([0])], axis=0)
+        joint = self._node("Mul", [chunks, self._node("Gather", [sizes, self._list([axis + 1])], axis=0)])
+        before, after = (
+            self._node("Gather", [sizes, self._list(places)], axis=0)
+            for places in (list(range(1, axis + 1)), list(range(axis + 2, rank + 1)))
+        )
+        target = self._node("Concat", [before, joint, after], axis=0)
         whole = self._node("Reshape", [moved, target], allowzero=1) if self._zeros else self._reshape(moved, target)
         end = count if each == 1 else self._node("Mul", [count, self._list([each])])
         return self._node("Slice", [whole, self._list([0]), end, self._list([axis])])
