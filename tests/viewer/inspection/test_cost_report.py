@@ -388,3 +388,26 @@ def test_short_numbers() -> None:
     assert [short(n) for n in (0, 999, 1000, 999_499, 999_999, 1_814_073_344)] == [
         "0", "999", "1 K", "999 K", "1 M", "1.81 G",
     ]  # fmt: skip
+
+
+PADDED = """<ir_version: 8, opset_import: ["": 17]>
+g (float[b,2,t] x, float[3,2,1] w) => (float[b,3,n] y)
+<int64[1] two = {2}, int64[1] eight = {8}, int64[5] none = {0,0,0,0,0}> {
+    s = Shape(x) k = Gather(s, two) r = Mod(k, eight) d = Sub(eight, r) m = Mod(d, eight)
+    p = Concat<axis = 0>(none, m) q = Cast<to = 7>(p) a = Pad(x, q) y = Conv(a, w)
+}"""
+PICKED = """<ir_version: 8, opset_import: ["": 17]>
+g (float[t,2] x, float[2,3] w) => (float[k,3] y) <int64[1] one = {1}, float zero = {0}> {
+    m = ReduceMax<axes = [1], keepdims = 0>(x) c = Greater(m, zero) a = Compress<axis = 0>(x, c) y = MatMul(a, w)
+}"""
+
+
+@pytest.mark.parametrize(("size", "padded"), [(64, 64), (500, 504)])
+def test_a_size_that_inference_does_not_know_is_that_of_a_run(size: int, padded: int) -> None:
+    found = costs(PADDED, b=1, t=size)
+    assert found.macs.at == padded * 2 * 3
+    assert found.examples == ()
+
+
+def test_a_size_that_follows_from_elements_stays_an_example() -> None:
+    assert len(costs(PICKED, t=500).examples) == 1

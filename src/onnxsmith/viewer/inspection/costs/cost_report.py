@@ -18,6 +18,7 @@ from onnxsmith.verification.inputs.size_proposals import batches
 from onnxsmith.viewer.inspection.costs.cost_sizes import Sizes
 from onnxsmith.viewer.inspection.costs.cost_totals import Group, Path, Stored, Tally, Tallying, grouping, stored
 from onnxsmith.viewer.inspection.costs.liveness import Liveness
+from onnxsmith.viewer.inspection.costs.run_sizes import run_sizes
 
 _MOST_ASSUMPTIONS = 10
 """Limits the assumptions that a report lists. A choice: nobody reads more; the others are counted."""
@@ -40,6 +41,7 @@ def costs(shaped: ir.Model, given: Mapping[str, int], where: str) -> Costs:
     sizes = Sizes(given, batches(signature(shaped)))
     for dim in signature(shaped).symbols():
         sizes.value(dim)
+    sizes.settle(run_sizes(shaped, sizes.used()))
     by, separator, path_of = grouping(node for node in walk.nodes(shaped.graph))
     tally = Tallying(path_of, sizes).tally(shaped.graph)
     weights = stored(shaped, path_of)

@@ -131,6 +131,13 @@ class Sizes:
         self._given, self._batches = dict(given), batches
         self._values: dict[str, int] = {}
         self._of_dims: dict[str, int] = {}
+        self._computed: dict[str, int] = {}
+
+    def settle(self, computed: Mapping[str, int]) -> None:
+        """Gives symbols that are no dimensions of inputs the sizes that a run of the model showed."""
+        self._computed |= computed
+        self._of_dims.clear()
+        self._values = {name: computed.get(name, size) for name, size in self._values.items()}
 
     def value(self, dim: Dim) -> int:
         """Returns the size of a dimension, 0 or more."""
@@ -158,7 +165,7 @@ class Sizes:
 
     def examples(self) -> list[str]:
         """Returns the symbols that were met and have an example size."""
-        return [name for name in self._values if name not in self._given]
+        return [name for name in self._values if name not in self._given and name not in self._computed]
 
     def _value(self, dim: str) -> int:
         names = () if dim in self._given else dims.names_in(dim)
@@ -173,5 +180,7 @@ class Sizes:
         return self._values.setdefault(name, self._size(name))
 
     def _size(self, name: str) -> int:
+        if name in self._computed:
+            return self._computed[name]
         is_one = name in self._batches or "batch" in name.lower() or name.startswith(UNKNOWN)
         return self._given.get(name, _BATCH if is_one else _OTHER)
