@@ -117,6 +117,17 @@ def test_a_metric_that_reads_no_labels() -> None:
     blind(CLASSIFIER, XS, "outputs of other samples", metric=lambda found, labels: float(np.mean(found)) + 9)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_labels_that_do_not_fit_the_model(seed: int) -> None:
+    labels = np.random.default_rng(seed).permutation(classes())
+    blind(CLASSIFIER, labelled(lambda at: int(labels[at])), "the score cannot tell", metric="top1")
+
+
+def test_a_decoding_that_gives_one_prediction() -> None:
+    options = {"metric": "cer", "decode": lambda outputs: "abc"}
+    blind(CLASSIFIER, labelled(lambda at: f"ab{at}"), "gives the same prediction for all", **options)
+
+
 def test_what_is_accepted_is_in_the_headline(tmp_path: Path) -> None:
     result = onnxsmith.quantize(
         DETECTOR, tmp_path / "q.onnx", to="int8", data=XS, metric="cosine", write_unsure=True, measure_time=False
@@ -146,7 +157,9 @@ def test_sound_scores_are_taken(metric: Any) -> None:
     data = XS if metric in (None, "cosine") else labelled(lambda at: labels[at])
     result = onnxsmith.quantize(CLASSIFIER, to="int8", data=data, metric=metric, budget="10%", measure_time=False)
     notes = result.report.part(Quantisation).notes
-    assert any(note.startswith("the score notices outputs of other samples, their mean, weights off") for note in notes)
+    assert any(
+        note.startswith("the score notices outputs of other samples, the mean output, weights off") for note in notes
+    )
 
 
 def test_the_agreement_of_one_element_moves_with_the_decisions() -> None:
@@ -179,7 +192,11 @@ def test_each_output_counts_and_may_have_a_budget_of_its_own() -> None:
     assert both.also.keys() >= {"output y", "output h"}
     loose = onnxsmith.quantize(TWO, budget="5%,h=80%", **given).report.part(Quantisation)
     assert loose.after is None or loose.after >= loose.bound
-    for budget, said in (("5%,hh=80%", "no output is called 'hh'"), ("h=0.5", "no budget of an output")):
+    for budget, said in (
+        ("5%,hh=80%", "no output is called 'hh'"),
+        ("h=0.5", "no budget of an"),
+        ("h=500%", "no budget of an"),
+    ):
         with pytest.raises(OnnxsmithError, match=said):
             onnxsmith.quantize(TWO, budget=budget, **given)
     with pytest.raises(OnnxsmithError, match="budgets of single outputs"):

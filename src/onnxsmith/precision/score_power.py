@@ -23,6 +23,8 @@ _SAMPLES = 64
 """Limits the samples on which outputs are damaged. A choice: their outputs are held in memory."""
 _WITH_WEIGHTS = 16
 """Limits the samples on which damaged weights are measured. A choice: each share is one more run of the model."""
+_ORDERS = 8
+"""Limits the orders in which samples get outputs of others. A choice: a score at chance gets better in half of them."""
 _SHARES = (1.0, 0.2, 0.05)
 """How far weights are put off, the most first."""
 _MOST_BYTES = 1 << 28
@@ -81,10 +83,10 @@ def _measured(model: ir.Model, given: Given, before: Scored, runtime: Runtime) -
         held = list(_held(given, session, _SAMPLES))
     moves: list[str] = []
     blind: list[str] = []
-    for what, damage in (("outputs of other samples", _of_others), ("their mean", _mean)):
-        damaged = damage([outputs for outputs, _, _ in held])
-        if damaged is not None:
-            (moves if _moves(given, held, damaged) else blind).append(what)
+    outputs = [one for one, _, _ in held]
+    for what, orders in (("outputs of other samples", _of_others(outputs)), ("the mean output", _mean(outputs))):
+        if orders:
+            (moves if all(_moves(given, held, one) for one in orders) else blind).append(what)
     if blind:
         raise _blind(given, held, blind[0], before)
     for share in _SHARES if _bytes(model) <= _MOST_BYTES else ():
@@ -155,15 +157,20 @@ def _decoded(
     return [(decode(one, name), label) for one, label, name in zip(outputs, labels, names, strict=True)]
 
 
-def _of_others(outputs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]] | None:
-    """Returns the outputs of the next sample for each sample; None if there is one sample, or if the sizes differ."""
-    return [*outputs[1:], outputs[0]] if _alike(outputs) else None
-
-
-def _mean(outputs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]] | None:
-    """Returns the mean over the samples for each output of floats, and the first sample's for others."""
+def _of_others(outputs: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]]:
+    """Returns, several times, the outputs of another sample for each sample: of the next, of the next but one, … If the
+    labels do not fit the model, some of these score as well as the right ones. Returns none if there is one sample, or
+    if the sizes differ."""
     if not _alike(outputs):
-        return None
+        return []
+    return [[*outputs[by:], *outputs[:by]] for by in range(1, min(_ORDERS, len(outputs) - 1) + 1)]
+
+
+def _mean(outputs: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]]:
+    """Returns the mean over the samples for each output of floats, and the first sample's for others; none if the sizes
+    differ."""
+    if not _alike(outputs):
+        return []
     made = {}
     for name, value in outputs[0].items():
         array = np.asarray(value)
@@ -173,7 +180,7 @@ def _mean(outputs: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]] | Non
             if is_float
             else value
         )
-    return [made] * len(outputs)
+    return [[made] * len(outputs)]
 
 
 def _alike(outputs: Sequence[Mapping[str, Any]]) -> bool:
@@ -200,7 +207,8 @@ def _refuse_wrong_unit(given: Given, before: Scored) -> None:
     if score.worst is None:
         return
     if budget.allows(before.value, score.worst, score.better):
-        share = f"--budget {budget.amount:g}%" if not budget.is_share and 0 < budget.amount < 100 else "--budget 1%"
+        is_meant = not budget.is_share and 0 < budget.amount <= _SHARE_MEANT
+        share = f"--budget {budget.amount:g}%" if is_meant else "--budget 1%"
         raise problem(
             "quantize/blind-score",
             f"a budget of {budget} allows the worst score there is",
@@ -210,6 +218,8 @@ def _refuse_wrong_unit(given: Given, before: Scored) -> None:
         )
 
 
+_SHARE_MEANT = 20.0
+"""The largest number that may be meant as a share in percent. A choice."""
 _GOOD = 40.0
 """Decibels at which two images are hardly told apart. A choice: the quality that image codecs aim at."""
 
@@ -219,28 +229,39 @@ def _blind(given: Given, held: Pairs, what: str, before: Scored) -> OnnxsmithErr
     samples = several(len(held), "sample")
     inputs = {digest(one) for one in itertools.islice(scoring.limited(), len(held))}
     labels = [repr(np.asarray(label).tolist()) for _, label, _ in held] if scoring.has_labels else []
-    outputs = [{name: np.asarray(value) for name, value in one.items()} for one, _, _ in held]
-    fixes = {
-        "more": "give more samples, which differ: --data DATA",
-        "labels": "give samples with labels of several classes: --data DATA",
-    }
-    reason, fix = f"{what} do not move it by more than {given.budget}", fixes["more"]
-    if len(inputs) == 1 and len(held) > 1:
-        reason = f"all {samples} are equal"
-    elif labels and len(set(labels)) == 1 and len(held) > 1:
-        reason, fix = f"all {samples} have the label {labels[0][:40]}", fixes["labels"]
-    elif len(held) > 1 and all(
-        np.array_equal(one[name], outputs[0][name]) for one in outputs[1:] for name in outputs[0]
-    ):
+    outputs = [one for one, _, _ in held]
+    reason = f"it stays within {given.budget} with {what}"
+    if len(held) > 1 and len(inputs) == 1:
+        reason, fix = f"all {samples} are equal", "give samples that differ: --data DATA"
+    elif len(held) > 1 and labels and len(set(labels)) == 1:
+        reason = f"all {samples} have the label {labels[0][:40]}"
+        fix = "give samples with labels of several classes: --data DATA"
+    elif len(held) > 1 and all(_same(one, outputs[0]) for one in outputs[1:]):
         reason = f"the outputs of the given model are the same for all {samples}"
+        fix = "look at the model and at --preprocess: `onnxsmith run MODEL --input …` shows the outputs"
+    elif scoring.decode is not None and len(held) > 1 and _is_one_prediction(given, held):
+        reason = f"--decode gives the same prediction for all {samples}"
+        fix = "correct the function: call it in Python on what `onnxsmith run` gives"
+    elif scoring.has_labels and what == "outputs of other samples":
+        fix = "check that the labels belong to these samples, and that the metric reads them; or give more samples: "
+        fix += "--data DATA"
     elif not isinstance(scoring.score, Agreement) and not scoring.has_labels:
         fix = "leave --metric out: the agreement of all outputs, relative to their spread, is measured then"
     else:
-        fix = f"give a smaller budget, or another --metric; or {fix}"
+        fix = "give a smaller budget, another --metric or more samples: --data DATA"
     return problem(
         "quantize/blind-score",
         f"the score cannot tell a damaged model from the given one: {reason}",
         where=f"{scoring.score.title} {before.value:.6g}, budget {given.budget}",
-        why=f"a budget that {what} meet is met by wrong models, too",
+        why="any model would meet this budget",
         fix=f"{fix}; or --write-unsure, if any score will do",
     )
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(np.array_equal(np.asarray(one[name]), np.asarray(other[name])) for name in other)
+
+
+def _is_one_prediction(given: Given, held: Pairs) -> bool:
+    texts = {repr(given.scoring.decoded(outputs, name)) for outputs, _, name in held}
+    return len(texts) == 1

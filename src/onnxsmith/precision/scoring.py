@@ -244,6 +244,8 @@ class Budget:
     is_share: bool
     outputs: Mapping[str, float] = field(default_factory=dict)
     """What the error of an output counts, by name, if it has a budget of its own."""
+    said: str = ""
+    """The budgets of outputs as they were given."""
 
     @staticmethod
     def read(text: str | float) -> Budget:
@@ -274,18 +276,18 @@ class Budget:
         for part in said.split(","):
             name, _, amount = part.rpartition("=")
             one = Budget.read(amount)
-            if not one.is_share or not one.amount:
+            if not one.is_share or not 0 < one.amount < 1:
                 raise problem(
                     "quantize/budget",
                     f"{part.strip()!r} is no budget of an output",
                     why="the agreement of an output is a share of its variation",
-                    fix="give a share above 0: --budget y=1%,h=5%",
+                    fix="give a share between 0 and 100%: --budget y=1%,h=5%",
                 )
             if name.strip():
                 own[name.strip()] = one.amount
             else:
                 rest = one
-        return Budget(rest.amount, True, {name: rest.amount / amount for name, amount in own.items()})
+        return Budget(rest.amount, True, {name: rest.amount / amount for name, amount in own.items()}, said)
 
     def bound(self, before: float, better: str) -> float:
         """Returns the worst score that is allowed."""
@@ -309,4 +311,6 @@ class Budget:
         return after >= bound if better == "higher" else after <= bound
 
     def __str__(self) -> str:
+        if self.said:
+            return self.said
         return f"{self.amount:.4g}" if not self.is_share else f"{self.amount * 100:.4g}%"
