@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -1013,3 +1014,27 @@ def test_weights_alone_mean_nothing_to_other_methods(tmp_path: Path, to: str) ->
     keep = ["weights-alone: layer_a"]
     result = quantized(path, to=to, data=samples(path, 8), metric="top1", budget="90%", keep=keep, write_unsure=True)
     assert any("takes no `weights-alone:`" in note for note in part(result).notes)
+
+
+def test_a_file_on_which_the_runtime_crashes_at_the_end_is_a_problem_of_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """onnxruntime 1.32 crashes on an LSTM of float16 with all optimisations; the layer stays in float32 then. Here all
+    layers are to blame."""
+    path = stored(classifier(), tmp_path)
+    refused: list[ir.Model] = []
+
+    def crashes(*_: Any, **__: Any) -> Any:
+        raise problem("runtime/died", "onnxruntime crashed (signal SIGSEGV)")
+
+    def refusal(_: str, model: ir.Model, __: Any) -> str:
+        refused.append(model)
+        return "crashed" if len(refused) > 1 else ""  # the given model is asked first
+
+    room = importlib.import_module("onnxsmith.precision.quantize")
+    monkeypatch.setattr(room, "final", crashes)
+    monkeypatch.setattr(room, "refusal", refusal)
+    result = quantized(path, to="float16", data=samples(path))
+    assert result.report.verdict is Verdict.FAILED
+    assert [one.id for one in result.report.problems] == ["quantize/target-refuses"]
+    assert "crashes on the float16 file" in result.report.problems[0].what

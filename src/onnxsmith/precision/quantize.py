@@ -54,6 +54,8 @@ _OF_BUDGET = 0.1
 """The share of the budget that simplifying the model may use up. A choice."""
 _ROUNDING = 1e-4
 """The change of a score that rounding may cause. A choice: a single tie among ten thousand samples."""
+_CRASHES = ("runtime/died", "runtime/failed", "runtime/timeout")
+"""Problems of a file that the runtime takes while it searches, without all optimisations, and not at the end."""
 AUTO = ("int8", "int8-nncf", "int8-dynamic", "int4", "int4-nncf", "float16")
 """The methods that `auto` tries."""
 
@@ -264,7 +266,7 @@ class _Quantising:
     def _without_refused(self, trying: Trying, found: Outcome, ready: Prepared) -> Outcome:
         """Searches again with the layers in float32 because of which the target refuses the file. Returns `found` if
         there are no such layers, or if the target refuses the given model as well."""
-        target = self.request.target or ""
+        target = self.request.target or runtimes.default()
         feeds = next((dict(one.feeds) for one in self.given.scoring.samples), {})
         why = found.refused[0].why
         if refusal(target, self.loaded, feeds):
@@ -304,14 +306,30 @@ class _Quantising:
         with stage("check the file"):
             told = slimmed(tried.model, self.loaded)
             tried = replace(tried, notes=(*tried.notes, *told))
-            done = final(
-                tried, self.loaded, self.given, self.before, self.runtime, nbytes=self.nbytes,
-                target=self.request.target, measure_time=self.request.measure_time,
-            )  # fmt: skip
+            try:
+                done = final(
+                    tried, self.loaded, self.given, self.before, self.runtime, nbytes=self.nbytes,
+                    target=self.request.target, measure_time=self.request.measure_time,
+                )  # fmt: skip
+            except OnnxsmithError as error:
+                if error.problem.id not in _CRASHES:
+                    raise
+                return Outcome(tried, None, (self._crashes(tried, error.problem),))
         refused = tuple(
             done.problems(allow_slower=self.request.allow_slower or not method.for_speed, target=self.request.target)
         )
         return Outcome(tried, None if refused else done, refused, done)
+
+    def _crashes(self, tried: Tried, said: Problem) -> Problem:
+        """Returns the problem of a file on which the runtime crashes, though it ran the variants of the search."""
+        return Problem(
+            "quantize/target-refuses",
+            f"{self.runtime.title} crashes on the {tried.name} file",
+            where=said.where,
+            why=said.what,
+            fix="try another --to; or keep the layers that are to blame in float32: `echo LAYER > wide.txt`, then add "
+            "--keep wide.txt",
+        )
 
     def declared(self, best: Outcome) -> Outcome:
         """Corrects what the result declares and the runs of the given model contradict. The given model is run, because
