@@ -21,15 +21,15 @@ def test_a_case_that_nobody_measured_is_in() -> None:
 
 
 def test_rows_that_add_up_are_sampled_and_another_seed_takes_others() -> None:
-    costs = dict.fromkeys(CHEAP, 0.2)
+    costs = dict.fromkeys(CHEAP, LIMIT)
     first, again, other = (first_tier(CHEAP, costs, [], seed) for seed in ("1", "1", "2"))
-    assert len(first) == ROWS / 0.2
+    assert len(first) == ROWS / LIMIT
     assert first == again
     assert first != other
 
 
 def test_every_row_is_taken_by_some_seed() -> None:
-    costs = dict.fromkeys(CHEAP, 0.2)
+    costs = dict.fromkeys(CHEAP, LIMIT)
     assert set().union(*(first_tier(CHEAP, costs, [], str(seed)) for seed in range(100))) == set(CHEAP)
 
 
@@ -46,7 +46,7 @@ def test_a_listed_row_is_taken_with_the_cheap_ones() -> None:
 
 
 def test_all_rows_are_taken_where_the_list_says_so() -> None:
-    costs = dict.fromkeys(CHEAP[:50], 0.2) | dict.fromkeys(CHEAP[50:], 60.0)
+    costs = dict.fromkeys(CHEAP[:50], LIMIT) | dict.fromkeys(CHEAP[50:], 60.0)
     assert first_tier(CHEAP, costs, ["tests/a/test_a.py::test_rows[*]"], "seed") == set(CHEAP)
 
 
