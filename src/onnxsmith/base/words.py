@@ -91,10 +91,12 @@ def _abbreviates(short: str, name: str) -> bool:
     words, wanted = (re.split(r"[-_/ ]", text) for text in (short, name))
     if len(words) != len(wanted):
         return False
-    return all(
-        word[:1] == whole[:1] and re.fullmatch(".*".join(map(re.escape, word)) + ".*", whole)
-        for word, whole in zip(words, wanted, strict=True)
-    )
+    return all(word[:1] == whole[:1] and _in_order(word, whole) for word, whole in zip(words, wanted, strict=True))
+
+
+def _in_order(letters: str, word: str) -> bool:
+    left = iter(word)
+    return all(letter in left for letter in letters)
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

@@ -42,14 +42,15 @@ class Power:
     blind: tuple[str, ...]
     unsure: str = ""
     """Why the score proves nothing, if the user accepts that; else ""."""
+    untried: tuple[str, ...] = ()
+    """The damage that was not tried, each with the reason."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Says it in the report."""
-        if not self.moves:
-            return ()
         others = f"; it does not notice {', '.join(self.blind)}" if self.blind else ""
-        return (f"the score notices {', '.join(self.moves)}{others}",)
+        said = (f"the score notices {', '.join(self.moves)}{others}",) if self.moves else ()
+        return (*said, *(f"the power of the score was not tried with {one}" for one in self.untried))
 
 
 def measured(model: ir.Model, given: Given, before: Scored, runtime: Runtime, *, is_accepted: bool = False) -> Power:
@@ -70,7 +71,7 @@ def measured(model: ir.Model, given: Given, before: Scored, runtime: Runtime, *,
 def _measured(model: ir.Model, given: Given, before: Scored, runtime: Runtime) -> Power:
     """Returns the power of the score.
 
-    Outputs are damaged in two ways: each sample gets those of the next sample, and the mean over the samples. Weights
+    Outputs are damaged in two ways: each sample gets those of another sample, and the mean over the samples. Weights
     are put off by 100, 20 and 5% of their size, up or down at random; of models with more than 256 MiB of weights they
     are not.
 
@@ -83,22 +84,29 @@ def _measured(model: ir.Model, given: Given, before: Scored, runtime: Runtime) -
         held = list(_held(given, session, _SAMPLES))
     moves: list[str] = []
     blind: list[str] = []
+    untried: list[str] = []
     outputs = [one for one, _, _ in held]
     for what, orders in (("outputs of other samples", _of_others(outputs)), ("the mean output", _mean(outputs))):
-        if orders:
+        if not orders:
+            untried.append(f"{what}: there is one sample, or their sizes differ")
+        else:
             (moves if all(_moves(given, held, one) for one in orders) else blind).append(what)
     if blind:
         raise _blind(given, held, blind[0], before)
-    for share in _SHARES if _bytes(model) <= _MOST_BYTES else ():
+    is_small = _bytes(model) <= _MOST_BYTES
+    untried += [] if is_small else ["weights that are off: the model has more than 256 MiB of weights"]
+    for share in _SHARES if is_small else ():
         what = f"weights off by {share:.0%}"
         few = held[:_WITH_WEIGHTS]
         try:
             other = off(model, share)
             if other is None:
+                untried.append("weights that are off: the model has no weights of floats")
                 break
             with runtime.prepare(other) as session:
                 damaged = [outputs for outputs, _, _ in _held(given, session, len(few))]
-        except OnnxsmithError:
+        except OnnxsmithError as error:
+            untried.append(f"{what}: {error.problem.what}")
             continue
         if _moves(given, few, damaged):
             moves.append(what)
@@ -107,7 +115,7 @@ def _measured(model: ir.Model, given: Given, before: Scored, runtime: Runtime) -
         if share == _SHARES[0]:
             raise _blind(given, held, what, before)
         break
-    return Power(tuple(moves), tuple(blind))
+    return Power(tuple(moves), tuple(blind), untried=tuple(untried))
 
 
 def off(model: ir.Model, share: float) -> ir.Model | None:

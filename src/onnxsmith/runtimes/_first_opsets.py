@@ -17,21 +17,32 @@ from onnx.reference.ops.op_rnn import RNN_7
 
 NEWEST = 6
 """The newest opset whose forms these are."""
+_SELU = {"alpha": 1.6732, "gamma": 1.0507}
+"""Defaults before opset 6."""
 _UNREAD = {"consumed_inputs", "output_sequence"}
 """Attributes that change no number."""
 
 
+def _defaults(op_type: str, version: int) -> dict[str, Any]:
+    return {"Concat": {"axis": 1}, "Selu": _SELU if version < NEWEST else {}}.get(op_type, {})
+
+
 def readable(model: ModelProto) -> ModelProto:
-    """Drops attributes that change no number from the nodes of the graph and of all nested graphs, and writes the
-    default axis of Concat, without which the evaluator does not begin. Changes the model."""
+    """Drops attributes that change no number from the nodes of the graph and of all nested graphs, and writes defaults
+    of that time: the axis of Concat, without which the evaluator does not begin, and the numbers of Selu, which opset 6
+    changed. Changes the model."""
+    version = next((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), 1)
     graphs = [model.graph]
     while graphs:
         for node in graphs.pop().node:
             kept = [one for one in node.attribute if one.name not in _UNREAD]
             del node.attribute[:]
             node.attribute.extend(kept)
-            if node.op_type == "Concat" and not kept:
-                node.attribute.append(helper.make_attribute("axis", 1))
+            defaults = _defaults(node.op_type, version)
+            named = {one.name for one in kept}
+            node.attribute.extend(
+                helper.make_attribute(key, value) for key, value in defaults.items() if key not in named
+            )
             graphs += [one.g for one in node.attribute if one.HasField("g")]
     return model
 

@@ -10,8 +10,6 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.exposing import Exposing
-from onnxsmith.verification.inputs.generate import Generator
-from onnxsmith.verification.run import run
 
 _MOST_BYTES = 1 << 30
 """Limits the bytes of weights of a model that is run for its sizes. A choice: the run holds them in memory."""
@@ -34,6 +32,9 @@ def run_sizes(model: ir.Model, given: Mapping[str, int]) -> dict[str, int]:
                     places.setdefault(text, (value.name, axis))
     if not places or _bytes(model) > _MOST_BYTES:
         return {}
+    from onnxsmith.verification.inputs.generate import Generator  # few models have such sizes
+    from onnxsmith.verification.run import run
+
     try:
         exposed = Exposing(model).expose([name for name, _ in places.values()], sizes=True)
         generator = Generator.for_model(model).under(interface)
