@@ -17,14 +17,16 @@ from onnx.reference.ops.op_rnn import RNN_7
 
 NEWEST = 6
 """The newest opset whose forms these are."""
-_SELU = {"alpha": 1.6732, "gamma": 1.0507}
+_SELU: dict[str, Any] = {"alpha": 1.6732, "gamma": 1.0507}
 """Defaults before opset 6."""
 _UNREAD = {"consumed_inputs", "output_sequence"}
 """Attributes that change no number."""
 
 
 def _defaults(op_type: str, version: int) -> dict[str, Any]:
-    return {"Concat": {"axis": 1}, "Selu": _SELU if version < NEWEST else {}}.get(op_type, {})
+    if op_type == "Concat":
+        return {"axis": 1}
+    return _SELU if op_type == "Selu" and version < NEWEST else {}
 
 
 def readable(model: ModelProto) -> ModelProto:
