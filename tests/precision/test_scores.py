@@ -64,6 +64,14 @@ def test_psnr() -> None:
     assert SCORES["psnr"].value([(wanted, wanted)]) == 120.0
 
 
+@pytest.mark.parametrize("largest", [1.0, 1.4, 255.0, 300.0, 4095.0, 65535.0, 1e6])
+def test_psnr_has_one_peak_for_all_images(largest: float) -> None:
+    peak = next((one for one in (1.0, 255.0, 65535.0) if largest <= 1.5 * one), largest)
+    dark, light = np.zeros(4), np.full(4, largest)
+    found = SCORES["psnr"].value([(dark + peak / 10, dark), (light - peak / 10, light)])
+    assert found == pytest.approx(20.0)
+
+
 def test_cosine() -> None:
     assert SCORES["cosine"].value([([1.0, 0.0], [0.0, 2.0])]) == 0.0
     assert SCORES["cosine"].value([([[1.0, 1.0]], [2.0, 2.0])]) == pytest.approx(1.0)

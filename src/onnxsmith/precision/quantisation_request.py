@@ -13,13 +13,14 @@ import onnx_ir as ir
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import first_few, in_place_of, several
+from onnxsmith.comparison.outputs.state_names import Fed
 from onnxsmith.exporter import factory
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure.dim_ranges import Size
 from onnxsmith.graph.structure.signature import Signature, signature
-from onnxsmith.precision import calibration_data
+from onnxsmith.precision import calibration_data, carried_state
 from onnxsmith.precision.calibration_data import Samples
-from onnxsmith.precision.data.base import Reading, Sample
+from onnxsmith.precision.data.base import Reading, Sample, in_order
 from onnxsmith.precision.scores.agreement import Agreement
 from onnxsmith.precision.scores.base import Pairs, Score, is_whole
 from onnxsmith.precision.scores.prediction_scores import Top1
@@ -90,16 +91,16 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
     budget = Budget.read(request.budget)
     interface = signature(model)
     _refuse_unknown(request.sizes, interface)
-    reading = Reading(interface, _function(request.preprocess))
+    states = carried_state.pairs(model)
+    reading = Reading(interface, _function(request.preprocess), frozenset(pair.input for pair in states))
     score = _score(request.metric)
     if budget.outputs:
         score = _of_outputs(score, budget, interface)
     if request.data is None and request.calibration is None:
-        made, notes = _generated(model, session, request)
+        made, notes = _generated(model, session, request, states)
         calibration = test = made
     else:
-        calibration, test = _divided(request, reading)
-        notes = ()
+        calibration, test, notes = _divided(model, session, request, reading, states)
     if isinstance(score, Agreement):  # it compares with the given model's outputs, and labels belong to other metrics
         notes += unused_labels(test, session)
         test = _unlabelled(test)
@@ -163,15 +164,24 @@ def _refuse_unknown(sizes: Mapping[str, Size], interface: Signature) -> None:
         )
 
 
-def _divided(request: Request, reading: Reading) -> tuple[Samples, Samples]:
-    data = None if request.data is None else calibration_data.read(request.data, reading)
+def _divided(
+    model: ir.Model, session: Session, request: Request, reading: Reading, states: tuple[Fed, ...]
+) -> tuple[Samples, Samples, tuple[str, ...]]:
+    """Returns the samples for calibration and for the test, and notes."""
+
+    def opened(given: Any) -> tuple[Samples, tuple[str, ...]]:
+        found = calibration_data.read(given, reading)
+        return carried_state.stepped(model, session, states, found, request.sizes) if states else (found, ())
+
+    data, notes = (None, ()) if request.data is None else opened(request.data)
     if request.calibration is None:
         assert data is not None
-        return calibration_data.divided(data)
-    calibration = calibration_data.read(request.calibration, reading)
+        divided = carried_state.divided if carried_state.are_steps(data) else calibration_data.divided
+        return *divided(data), notes
+    calibration, others = opened(request.calibration)
     limited = Samples(lambda: _first(calibration, calibration_data.MOST), calibration.described)
     if data is None:
-        return limited, limited
+        return limited, limited, others
     seen = {calibration_data.digest(one): one.name for one in limited}
     for sample in data:
         twin = seen.get(calibration_data.digest(sample))
@@ -183,7 +193,7 @@ def _divided(request: Request, reading: Reading) -> tuple[Samples, Samples]:
                 why="a score on calibration data says nothing about other data",
                 fix="give other samples as --calibration, or leave it out: then each fourth sample of --data is used",
             )
-    return limited, data
+    return limited, data, notes
 
 
 def _unlabelled(samples: Samples) -> Samples:
@@ -197,9 +207,21 @@ def _first(samples: Samples, count: int) -> Iterator[Sample]:
         yield sample
 
 
-def _generated(model: ir.Model, session: Session, request: Request) -> tuple[Samples, tuple[str, ...]]:
-    """Returns generated samples, and a note on those that were left out because the model gives no number on them."""
+def _generated(
+    model: ir.Model, session: Session, request: Request, states: tuple[Fed, ...]
+) -> tuple[Samples, tuple[str, ...]]:
+    """Returns generated samples, and notes: on the states that they carry, or on samples that were left out because the
+    model gives no number on them."""
     interface: Signature = signature(model)
+    refused = ""
+    if states:
+        try:
+            steps = carried_state.generated(model, session, states, request.sizes, request.seed)
+            if all(is_finite(value) for _, outputs in in_order(steps, session) for value in outputs.values()):
+                return steps, (carried_state.note(states, sum(1 for _ in steps)),)
+            refused = "an output is not finite then"
+        except OnnxsmithError as error:
+            refused = error.problem.what
     generator = Generator.for_model(inferred(model)[0]).under(interface)
     runs = list(Explorer(session, Plan(generator, known=request.sizes, seed=request.seed), roundings(model)).runs())[
         :_GENERATED
@@ -210,7 +232,7 @@ def _generated(model: ir.Model, session: Session, request: Request) -> tuple[Sam
     usable = [run for run in full if all(is_finite(value) for value in run.outputs.values())] or full
     left_out = [run.feed.label for run in full if run not in usable]
     samples = [Sample(dict(run.feed.values), None, run.feed.label) for run in usable]
-    notes = (
+    notes: tuple[str, ...] = (
         (
             f"generated inputs on which the model gives outputs that are not finite were left out: {left_out[0]}"
             + (f" and {len(left_out) - 1} more" if left_out[1:] else ""),
@@ -218,6 +240,8 @@ def _generated(model: ir.Model, session: Session, request: Request) -> tuple[Sam
         if left_out
         else ()
     )
+    if refused:
+        notes += (f"generated states were not carried from step to step: {refused}",)
     return Samples(lambda: iter(samples), "generated inputs"), notes
 
 

@@ -14,6 +14,7 @@ from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import several
 from onnxsmith.precision.calibration_data import digest
+from onnxsmith.precision.data.base import in_order
 from onnxsmith.precision.quantisation_request import Given
 from onnxsmith.precision.scores.agreement import Agreement
 from onnxsmith.precision.scoring import Scored
@@ -138,9 +139,9 @@ def off(model: ir.Model, share: float) -> ir.Model | None:
 
 def _held(given: Given, session: Any, most: int) -> Iterator[tuple[Mapping[str, Any], Any, str]]:
     scoring = given.scoring
-    for index, sample in enumerate(itertools.islice(scoring.limited(), most)):
+    for index, (sample, outputs) in enumerate(in_order(itertools.islice(scoring.limited(), most), session)):
         label = sample.label if scoring.has_labels else scoring.label_of(index)
-        yield sample.run(session), label, sample.name
+        yield outputs, label, sample.name
 
 
 def _moves(given: Given, held: Pairs, damaged: Sequence[Mapping[str, Any]]) -> bool:

@@ -14,7 +14,7 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import first_few, several
 from onnxsmith.exporter import factory
 from onnxsmith.precision.calibration_data import Samples
-from onnxsmith.precision.data.base import Sample
+from onnxsmith.precision.data.base import Sample, in_order
 from onnxsmith.precision.scores.base import Score
 from onnxsmith.runtimes.base import Session
 from onnxsmith.verification.value_comparison import is_float
@@ -97,8 +97,7 @@ class Scoring:
     def _undecoded(self, session: Session) -> Iterator[str]:
         """Yields the samples with finite outputs for which the user's `decode` gives a prediction that is not
         finite."""
-        for sample in self._samples():
-            outputs = sample.run(session)
+        for sample, outputs in in_order(self._samples(), session):
             if all(map(is_finite, outputs.values())) and not is_finite(self._decoded(outputs, sample.name)):
                 yield sample.name
 
@@ -159,8 +158,7 @@ class Scoring:
             yield sample
 
     def _predictions(self, session: Session, broken: list[str], *, is_first: bool = False) -> Iterator[tuple[Any, Any]]:
-        for index, sample in enumerate(self._samples()):
-            outputs = sample.run(session)
+        for index, (sample, outputs) in enumerate(in_order(self._samples(), session)):
             if not all(is_finite(value) for value in outputs.values()):
                 broken.append(sample.name)
             label = sample.label if not self._labels else self._labels[index]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,11 +21,14 @@ input."""
 
 @dataclass(frozen=True)
 class Sample:
-    """One run of the model: arrays by input name, the label if there is one, and a name for messages."""
+    """One run of the model: arrays by input name, the label if there is one, and a name for messages. `carried` are
+    states: inputs that get the value of an output for the sample before, if the samples are run in order. `feeds` has
+    the values that the given model returned for them."""
 
     feeds: Mapping[str, Any]
     label: Any = None
     name: str = ""
+    carried: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, session: Session) -> Outputs:
         """Runs a model on the sample and returns its outputs. An error about an input names the sample.
@@ -41,17 +44,33 @@ class Sample:
             raise error.at(self.name, "make arrays that fit: --preprocess file.py:function") from error
 
 
+def in_order(samples: Iterable[Sample], session: Session) -> Iterator[tuple[Sample, Outputs]]:
+    """Runs a model on samples one after the other, with its own states. Yields each sample with its outputs.
+
+    Raises:
+        OnnxsmithError: `run/…`, `runtime/…`.
+    """
+    outputs: Outputs = {}
+    for sample in samples:
+        own = {name: outputs[of] for name, of in sample.carried.items()} if outputs else {}
+        outputs = replace(sample, feeds={**sample.feeds, **own}).run(session)
+        yield sample, outputs
+
+
 @dataclass(frozen=True)
 class Reading:
-    """How items become samples: the model's inputs, and the user's preprocessing if there is one."""
+    """How items become samples: the model's inputs, and the user's preprocessing if there is one. `states` are inputs
+    that an item need not have, because they get values from the sample before."""
 
     interface: Signature
     prepare: Prepare | None = None
+    states: frozenset[str] = frozenset()
 
     @property
     def port(self) -> Port:
-        """Returns the input for a single array: the first that needs a value."""
-        return next(iter(self.interface.required()))
+        """Returns the input for a single array: the first that needs a value and is no state."""
+        needed = self.interface.required()
+        return next((port for port in needed if port.name not in self.states), needed[0])
 
     def feeds(self, item: Any, name: str) -> dict[str, Any]:
         """Turns an item of the data, arrays by name or a single array, into arrays by input name.
@@ -64,7 +83,8 @@ class Reading:
         by_name = dict(made) if isinstance(made, Mapping) else {self.port.name: made}
         ports = {port.name: port for port in self.interface.inputs}
         unknown = [key for key in by_name if key not in ports]
-        missing = [port.name for port in self.interface.required() if port.name not in by_name]
+        needed = [port.name for port in self.interface.required() if port.name not in self.states]
+        missing = [name for name in needed if name not in by_name]
         if unknown or missing:
             raise problem(
                 "quantize/data",

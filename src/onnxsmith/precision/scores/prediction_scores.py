@@ -175,15 +175,17 @@ def _cosine(a: Floats, b: Floats) -> float:
     return float(a @ b) / scale if scale else float(not a.any() and not b.any())
 
 
-_UNIT = 1.5
-"""A label with a value above this is in 0..255, else in 0..1. A choice."""
+_PEAKS = (1.0, 255.0, 65535.0)
+"""The peaks of images in floats, in 8 bits and in 16 bits."""
+_ROOM = 1.5
+"""How far a label may exceed a peak. A choice: images that are computed overshoot."""
 _MOST = 120.0
 """Decibels for equal images. A choice: rounding to float32 is near 140."""
 
 
 class Psnr(Score):
-    """The mean over images of 10·log10(peak² / mean squared error), in decibels; the peak is 255 for labels with larger
-    values than 1.5, else 1."""
+    """The mean over images of 10·log10(peak² / mean squared error), in decibels. All images have one peak: the least of
+    1, 255 and 65535 that no label exceeds by more than half, or else the largest label."""
 
     title = "PSNR in dB"
     cap = _MOST
@@ -194,13 +196,13 @@ class Psnr(Score):
         return unlike(prediction, label)
 
     def value(self, pairs: Pairs) -> float:
-        return mean(_psnr(np.asarray(a, np.float64), np.asarray(b, np.float64)) for a, b in pairs)
-
-
-def _psnr(found: Floats, wanted: Floats) -> float:
-    peak = 255.0 if wanted.size and float(np.max(wanted)) > _UNIT else 1.0
-    error = float(np.mean((found.reshape(wanted.shape) - wanted) ** 2))
-    return min(_MOST, 10 * math.log10(peak**2 / error)) if error > 0 else _MOST
+        errors, largest = [], 0.0
+        for found, label in pairs:
+            wanted = np.asarray(label, np.float64)
+            largest = max(largest, float(np.max(wanted, initial=0.0)))
+            errors.append(float(np.mean((np.asarray(found, np.float64).reshape(wanted.shape) - wanted) ** 2)))
+        peak = next((one for one in _PEAKS if largest <= _ROOM * one), largest)
+        return mean(min(_MOST, 10 * math.log10(peak**2 / error)) if error else _MOST for error in errors)
 
 
 class Cer(Score):

@@ -1,0 +1,148 @@
+"""Runs the given model over the user's data step by step, if its states are not in the data.
+
+A model with states returns them for its next call. If the data has no values for these inputs, its samples are the
+steps of one recording: each gets the states that the model returned for the sample before. The calibration reads the
+states of the given model. In the test each model has its own states, as in use, so that errors that add up are seen.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import first_few, several
+from onnxsmith.comparison.outputs.reference_steps import Calls, rolled
+from onnxsmith.comparison.outputs.state_names import Fed, by_name
+from onnxsmith.exporter.inputs import state_pairs
+from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure.dim_ranges import Sizes
+from onnxsmith.graph.structure.signature import Signature, signature
+from onnxsmith.precision.calibration_data import EVERY, MOST, Samples
+from onnxsmith.precision.data.base import Sample
+from onnxsmith.runtimes.base import Session
+from onnxsmith.verification.explore import Plan
+from onnxsmith.verification.inputs.generate import Feed, Generator
+from onnxsmith.verification.inputs.size_proposals import of_feed
+
+_STEPS = EVERY * MOST
+"""Limits the steps. A choice: their inputs and states are held in memory."""
+_GENERATED = 8
+"""The number of generated steps. A choice: they measure rounding, not accuracy."""
+
+
+def pairs(model: ir.Model) -> tuple[Fed, ...]:
+    """Returns the states of a model: by the metadata of its file, else by the names of inputs and outputs."""
+    interface = signature(model)
+    inputs, outputs = ({port.name for port in ports} for ports in (interface.inputs, interface.outputs))
+    held = state_pairs.stored(model)
+    found = [Fed(one.input, one.output, one.first) for one in held if one.input in inputs and one.output in outputs]
+    shapes = {port.name: port.shape for port in interface.outputs}
+    return tuple(replace(one, shape=shapes[one.output]) for one in found or by_name(interface))
+
+
+def generated(model: ir.Model, session: Session, states: tuple[Fed, ...], sizes: Sizes, seed: int) -> Samples:
+    """Returns generated steps.
+
+    Raises:
+        OnnxsmithError: `compare/step` if the model refuses a step; the errors of the runtime.
+    """
+    found = rolled(session, _plan(model, (), sizes, seed), Calls(states, _GENERATED))
+    carried = {pair.input: pair.output for pair in states}
+    made = [Sample(dict(feed.values), None, feed.label, carried if at else {}) for at, feed in enumerate(found.feeds)]
+    return Samples(lambda: iter(made), "generated inputs")
+
+
+def stepped(
+    model: ir.Model, session: Session, states: tuple[Fed, ...], samples: Samples, sizes: Sizes
+) -> tuple[Samples, tuple[str, ...]]:
+    """Returns the samples with states, and notes. They are the same samples if the data has values for the states.
+
+    Raises:
+        OnnxsmithError: `quantize/data` if a sample has a part of the states, or if the model refuses a step.
+    """
+    wanted = {pair.input for pair in states}
+    if all(wanted <= sample.feeds.keys() for sample in samples):
+        return samples, ()
+    own = list(itertools.islice(samples, _STEPS + 1))
+    notes = [note(states, min(len(own), _STEPS))]
+    if len(own) > _STEPS:
+        notes.append(f"only the first {_STEPS:,} samples are used, because the states of all steps are held in memory")
+    own = own[:_STEPS]
+    for sample in own:
+        _refuse_part(sample, wanted)
+    interface = signature(model)
+    given = tuple(Feed(sample.name, of_feed(interface, sample.feeds), dict(sample.feeds)) for sample in own)
+    try:
+        found = rolled(session, _plan(model, given, sizes, 0), Calls(states, len(own)))
+    except OnnxsmithError as error:
+        if error.problem.id != "compare/step":
+            raise
+        raise problem(
+            "quantize/data",
+            "the model refuses a sample with the state of the sample before",
+            where=error.problem.where,
+            why=f"{error.problem.what.partition(': ')[2]}: {error.problem.why}",
+            fix=f"give the states with each sample: arrays called {first_few(sorted(wanted), _SHOWN)}",
+        ) from error
+    carried = {pair.input: pair.output for pair in states}
+    made = [
+        replace(sample, feeds=dict(feed.values), carried={} if at == 0 or at in found.given else carried)
+        for at, (sample, feed) in enumerate(zip(own, found.feeds, strict=True))
+    ]
+    return Samples(lambda: iter(made), samples.described), tuple(notes)
+
+
+def divided(samples: Samples) -> tuple[Samples, Samples]:
+    """Divides steps into calibration and test: the first quarter is for calibration, so that no step is missing between
+    two others."""
+    count = sum(1 for _ in samples)
+    part = max(1, count // EVERY) if count > 1 else count
+
+    def test() -> Iterator[Sample]:
+        for index, sample in enumerate(itertools.islice(samples, part, None)):
+            yield sample if index else replace(sample, carried={})
+
+    return (
+        Samples(lambda: itertools.islice(samples, part), f"the first quarter of {samples.described}"),
+        Samples(test, "the rest of it"),
+    )
+
+
+def are_steps(samples: Samples) -> bool:
+    """Whether a sample gets the state of the sample before."""
+    return any(one.carried for one in itertools.islice(samples, 1, None))
+
+
+def _plan(model: ir.Model, given: tuple[Feed, ...], sizes: Sizes, seed: int) -> Plan:
+    interface: Signature = signature(model)
+    generator = Generator.for_model(inferred(model)[0]).under(interface)
+    return Plan(generator, known=sizes, given=given, seed=seed)
+
+
+def _refuse_part(sample: Sample, wanted: set[str]) -> None:
+    """Refuses a sample with values for some of the states only."""
+    has = wanted & sample.feeds.keys()
+    if has and has != wanted:
+        lacking = sorted(wanted - has)
+        raise problem(
+            "quantize/data",
+            f"a sample has a value for {min(has)!r} and none for {lacking[0]!r}",
+            where=sample.name,
+            why=f"the states of the model belong together: {first_few(sorted(wanted), _SHOWN)}",
+            fix="give all states with the sample, with which a new recording starts; or none of them, then the sample "
+            "gets those that the model returned for the sample before",
+        )
+
+
+def note(states: tuple[Fed, ...], steps: int) -> str:
+    """Says in the report how the states were run."""
+    shown = first_few([f"{pair.input}={pair.output}" for pair in states], _SHOWN)
+    return f"states are carried ({shown}): {several(steps, 'step')} in a row were run, each model with its own states"
+
+
+_SHOWN = 4
+"""Limits the names in a message. A choice: one line."""
