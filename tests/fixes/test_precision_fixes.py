@@ -240,6 +240,7 @@ CASES = [
         f"{PRUNE} --data data.npz --budget 0",
         WITH_DATA,
     ),
+    Case("prune/ruined", f"{PRUNE} --share 90% --multiple 1 --data data.npz", WITH_DATA),
     Case("prune/not-finite", PRUNE, {"net.onnx": not_finite}, changes=NET, says=["export the network again"]),
     Case(
         "prune/quantised",

@@ -209,3 +209,20 @@ def test_weights_are_put_off() -> None:
     one, other = (g.graph.initializers["w"].const_value.numpy() for g in (CLASSIFIER, made))  # type: ignore[union-attr]
     assert np.allclose(np.abs(other / one - 1), 0.2, atol=1e-5)
     assert score_power.off(model("(float[n] x) => (float[n] y) { y = Relu(x) }"), 0.2) is None
+
+
+@pytest.mark.parametrize(("share", "is_ruined"), [("90%", True), ("20%", False)])
+def test_a_pruned_file_that_ruins_the_score(share: str, is_ruined: bool, tmp_path: Path) -> None:
+    data = [(one, int(np.argmax(np.maximum(one @ W, 0) @ V))) for one in DRAW.standard_normal((64, 1, WIDTH))]
+    data = [({"x": one.astype(np.float32)}, label) for one, label in data]
+    out = tmp_path / "s.onnx"
+    kwargs: dict[str, Any] = {"share": share, "multiple": 1, "data": data, "metric": "top1", "measure_time": False}
+    found = onnxsmith.prune(CLASSIFIER, out, **kwargs)
+    assert out.exists() != is_ruined
+    if not is_ruined:
+        return
+    said = next(one for one in found.report.problems if one.id == "prune/ruined")
+    smaller = said.fix.partition('give share="')[2].partition('"')[0]
+    assert not onnxsmith.prune(CLASSIFIER, out, **{**kwargs, "share": smaller}).report.problems
+    found = onnxsmith.prune(CLASSIFIER, out, **kwargs, write_unsure=True)
+    assert "it has lost most of the score" in found.report.headline

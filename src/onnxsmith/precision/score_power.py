@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -117,6 +118,41 @@ def _measured(model: ir.Model, given: Given, before: Scored, runtime: Runtime) -
             raise _blind(given, held, what, before)
         break
     return Power(tuple(moves), tuple(blind), untried=tuple(untried))
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The scores of the given model, `right`, and of a model that gives each sample the outputs of another sample,
+    `wrong`, on the same samples."""
+
+    right: float
+    wrong: float
+
+    def is_nearer(self, score: float) -> bool:
+        """Whether a score is nearer to that of the wrong outputs than to that of the given model."""
+        return not abs(score - self.right) < abs(self.right - self.wrong) / 2
+
+
+def worst(model: ir.Model, given: Given, runtime: Runtime) -> Worst | None:
+    """Returns the scores of right and of wrong outputs; None if they are equal, or if outputs cannot be exchanged,
+    because there is one sample, their sizes differ, or the user's functions refuse them."""
+    score = given.scoring.score
+    with stage("power of the score"), runtime.prepare(model) as session:
+        held = list(_held(given, session, _SAMPLES))
+    outputs, labels, names = [one for one, _, _ in held], [one for _, one, _ in held], [one for _, _, one in held]
+    try:
+        with np.errstate(all="ignore"):
+            right = float(score.value(_decoded(given, outputs, labels, names)))
+            found = [float(score.value(_decoded(given, one, labels, names))) for one in _of_others(outputs)]
+    except Exception:  # noqa: BLE001 — the user's functions may raise anything
+        return None
+    found = [one for one in found if math.isfinite(one)]
+    wrong = (max if score.better == "higher" else min)(found, default=right)
+    return (
+        Worst(right, wrong)
+        if math.isfinite(right) and (right > wrong if score.better == "higher" else right < wrong)
+        else None
+    )
 
 
 def off(model: ir.Model, share: float) -> ir.Model | None:

@@ -174,7 +174,9 @@ class Prune(Command):
     keep_list: str | None = option("write the indices kept of each weight to this .json", metavar="FILE", writes=True)
     samples: int | None = samples()
     evaluations: int = option("largest number of shares to evaluate for a budget", default=12, metavar="COUNT")
-    write_unsure: bool = flag("write the file even if the score cannot tell a damaged model from the given one")
+    write_unsure: bool = flag(
+        "write the file even if the score cannot tell a damaged model from the given one, or most of it is lost"
+    )
     rest: Circumstances = group(Circumstances)
 
     def shown(self) -> tuple[str, ...]:

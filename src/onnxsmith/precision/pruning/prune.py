@@ -59,6 +59,8 @@ _SHARE = 0.3
 """The default share if there is no budget. A choice."""
 _MOST = 0.9
 """The largest share that is tried for a budget, if none is given. A choice."""
+_HALVED = 4
+"""How often a share that ruins the score is halved in search of one that does not. A choice."""
 
 
 @in_python
@@ -102,7 +104,8 @@ def prune(
     `data`, `calibration`, `metric`, `decode`, `preprocess` and `samples` are as in `quantize`. With a `budget` (`"1%"`
     of the score, or a number), `prune` searches the largest share up to `share` (0.9 by default) that meets it, by
     halving, with at most `evaluations` evaluations. Without data inputs are generated, and the report says that
-    accuracy was not measured. A score that known damage does not move by more than the budget is refused, unless
+    accuracy was not measured. A score that known damage does not move by more than the budget is refused, and so is a
+    model whose score on the data is nearer to that of other samples' outputs than to that of the given model, unless
     `write_unsure` is set.
 
     `keep_list` is a JSON file to write: for each weight that became smaller, the axes and the indices that stayed.
@@ -285,9 +288,10 @@ class _Pruning:
             scores, _ = scores_of(path, self._given, self._runtime)
             ratio, on = time_ratio(old, path, self._given) if self._request.measure_time else (None, "")
             # Without a search there is no budget that a score could miss.
-            refused = (
-                () if not self._curve or all(map(self._allows, scores)) else (pruning_report.levels_differ(scores),)
-            )
+            if not self._curve:
+                refused = self._ruined(scores[0], done.share)
+            else:
+                refused = () if all(map(self._allows, scores)) else (pruning_report.levels_differ(scores),)
             return replace(
                 done,
                 model=None if refused else model,
@@ -299,6 +303,25 @@ class _Pruning:
                 refused=refused,
                 verdict=Verdict.FAILED if refused else Verdict.DONE,
             )
+
+    def _ruined(self, after: Scored, share: float) -> tuple[Problem, ...]:
+        """Refuses a model that has lost most of the score on the user's data, unless the user accepts that."""
+        worst = score_power.worst(self.loaded, self._given, self._runtime) if self._given.is_real else None
+        if worst is None or not worst.is_nearer(after.value):
+            return ()
+        if self._request.write_unsure:
+            self.unsure = "it has lost most of the score"
+            return ()
+        smaller = None
+        for less in (share / 2**power for power in range(1, _HALVED + 1)):
+            if not self._size(less):
+                break
+            with self._runtime.prepare(self._cut(less)[0]) as session:
+                value = self._given.scoring.of(session).value
+            if not worst.is_nearer(value):
+                smaller = (less, value)
+                break
+        return (pruning_report.ruined(self._given, self.before, after, worst.wrong, smaller),)
 
     def _slower(self, ratio: Ratio | None) -> tuple[str, ...]:
         slower = ratio is not None and ratio.ranked and (ratio.ratio or 0.0) > 1

@@ -206,6 +206,25 @@ def budget_not_met(curve: Sequence[SharePoint], given: Given, before: Scored) ->
     ).problem
 
 
+def ruined(given: Given, before: Scored, after: Scored, wrong: float, smaller: tuple[float, float] | None) -> Problem:
+    """Makes the problem for a pruned model that is nearer to a wrong model than to the given one. `wrong` is the score
+    with outputs of other samples. `smaller` is a share that does not ruin the score, with its score."""
+    score = given.scoring.score
+    had, has, worst = told_apart(before.value, after.value, wrong)
+    less = f"give --share {100 * smaller[0]:.3g}%, with which it is {smaller[1]:.4g}" if smaller is not None else ""
+    train = (
+        "train the smaller model on: add --write-unsure; the list of --keep-list kept.json cuts the torch module, as "
+        "docs/pruning.md shows"
+    )
+    return problem(
+        "prune/ruined",
+        "the pruned model has lost most of the score",
+        where=f"{score.title} {had} → {has}",
+        why=f"with the outputs of other samples it is {worst}, which is nearer than that of the given model",
+        fix="; or ".join(filter(None, [less, train])),
+    ).problem
+
+
 def levels_differ(scores: Sequence[Scored]) -> Problem:
     """Makes the problem for a score that depends on the runtime's optimisations."""
     every, none = told_apart(scores[0].value, scores[1].value)
