@@ -24,13 +24,6 @@ from onnxsmith.precision.weight_counts import own_weights, replaceable
 from onnxsmith.precision.weight_storage import LEAST
 from onnxsmith.runtimes import base as runtimes
 
-QUANTISERS = {
-    "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger",
-    "MatMulInteger", "MatMulNBits", "QAttention", "QGemm", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM",
-    "MatMulBnb4", "GatherBlockQuantized",
-}  # fmt: skip
-"""Operators that only quantised models have (ONNX Operators.md, onnxruntime ContribOperators.md)."""
-
 
 @dataclass(frozen=True)
 class Prepared:
@@ -39,12 +32,6 @@ class Prepared:
     model: ir.Model
     notes: tuple[str, ...] = ()
     is_simplified: bool = True
-
-
-def quantisers(model: ir.Model) -> dict[str, int]:
-    """Counts each quantising operator in the model."""
-    counts = walk.histogram(model)
-    return {name: count for name, count in counts.items() if name.rpartition("::")[2] in QUANTISERS}
 
 
 def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepared:

@@ -19,6 +19,7 @@ from onnxsmith.base.report.parts.written_files import Timing, Written, written
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Verify
 from onnxsmith.base.spelling import in_python
+from onnxsmith.base.words import several
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import Stage, staged
@@ -30,13 +31,14 @@ from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.precision import quantisation_report, score_power
 from onnxsmith.precision.final import final, refusal
 from onnxsmith.precision.forms.base import Form, form
+from onnxsmith.precision.integer_weights import integer_weights, quantisers, wide_share
 from onnxsmith.precision.keep_list import ALONE, AS_GIVEN, EIGHT, MODEL, SIMPLIFIED, bare, matching, named, wishes
 from onnxsmith.precision.keep_list_output import checked as checked_path
 from onnxsmith.precision.keep_list_output import file_bytes, with_keep
 from onnxsmith.precision.method_trial import Tried, Trying, no_method
 from onnxsmith.precision.methods.base import ASKED, Method, Work
 from onnxsmith.precision.methods.floats import _NarrowFloat
-from onnxsmith.precision.model_preparation import Prepared, narrow_again, prepared, quantisers
+from onnxsmith.precision.model_preparation import Prepared, narrow_again, prepared
 from onnxsmith.precision.narrowable_nodes import labels
 from onnxsmith.precision.quantisation_process import Arithmetic
 from onnxsmith.precision.quantisation_report import Outcome
@@ -54,6 +56,9 @@ _OF_BUDGET = 0.1
 """The share of the budget that simplifying the model may use up. A choice."""
 _ROUNDING = 1e-4
 """The change of a score that rounding may cause. A choice: a single tie among ten thousand samples."""
+_SMALLER = 0.95
+"""The share of the size up to which a narrow float may be slower here, because it is meant for accelerators. A choice:
+beyond it the file has no gain that was measured."""
 _CRASHES = ("runtime/died", "runtime/failed", "runtime/timeout")
 """Problems of a file that the runtime takes while it searches, without all optimisations, and not at the end."""
 AUTO = ("int8", "int8-nncf", "int8-dynamic", "int4", "int4-nncf", "float16")
@@ -131,8 +136,9 @@ def quantize(
                 with staged(output):  # an output that cannot be written is refused before the search
                     pass
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
-            _refuse_quantised(loaded, where)
+            held = _refuse_quantised(loaded, where)
         one = _Quantising(loaded, request, shape, stack, _patterns(keep), _given_bytes(source, loaded))
+        one.notes += held
         one.notes += [f"{name}: not tried: {found.what}" for name, found in unused.items()]
         best = one.declared(one.best({name: method for name, method in methods.items() if name not in unused}))
         shown, kept = one.written(best, output, list_path)
@@ -169,16 +175,27 @@ def _unused(methods: Mapping[str, Method], shape: Form, target: str | None) -> d
     return unused
 
 
-def _refuse_quantised(model: ir.Model, where: str) -> None:
+def _refuse_quantised(model: ir.Model, where: str) -> tuple[str, ...]:
+    """Refuses a model that is quantised already. Returns a note on weights that are, if most are not."""
     found = quantisers(model)
-    if found:
+    stored = list(integer_weights(model))
+    held = f"stored as integers, which a Cast and a Mul turn into floats: {several(len(stored), 'weight')}"
+    share = wide_share(model)
+    if found or (stored and share < _WIDE):
+        told = [f"{count} {name}" for name, count in found.items()] + ([held] if stored else [])
         raise problem(
             "quantize/quantised",
             "the model is quantised already",
             where=where,
-            why=", ".join(f"{count} {name}" for name, count in found.items()),
+            why=f"{', '.join(told)}; {share:.0%} of the bytes of its weights are in float32",
             fix="start from the float32 model",
         )
+    return (held,) if stored else ()
+
+
+_WIDE = 0.2
+"""The share of float32 among the bytes of the weights below which a model with integer weights is not quantised again.
+A choice: 8 bits would save less than a seventh of the file."""
 
 
 def _entries(best: Outcome) -> list[str]:
@@ -315,8 +332,9 @@ class _Quantising:
                 if error.problem.id not in _CRASHES:
                     raise
                 return Outcome(tried, None, (self._crashes(tried, error.problem),))
+        is_for_others = not method.for_speed and done.nbytes <= _SMALLER * done.nbytes_before
         refused = tuple(
-            done.problems(allow_slower=self.request.allow_slower or not method.for_speed, target=self.request.target)
+            done.problems(allow_slower=self.request.allow_slower or is_for_others, target=self.request.target)
         )
         return Outcome(tried, None if refused else done, refused, done)
 

@@ -37,7 +37,7 @@ _STEPS = 127
 _RECURRENT = ("GRU", "LSTM", "RNN")
 _WEIGHTS = dict.fromkeys((*PRODUCTS, "Add", "Mul", "Sub"), (0, 1)) | dict.fromkeys(_RECURRENT, (1, 2))
 """Operators that add or multiply, with the operands for which an error of half a step is harmless."""
-_MOVING = {
+MOVING = {
     "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose",
     "Unsqueeze",
 }  # fmt: skip
@@ -78,7 +78,7 @@ def _computes(node: ir.Node, index: int) -> bool:
     if index in _WEIGHTS.get(node.op_type, ()):
         return True
     first = index == 0 or node.op_type == "Concat"
-    return node.op_type in _MOVING and first and all(_computes(use.node, use.idx) for use in node.outputs[0].uses())
+    return node.op_type in MOVING and first and all(_computes(use.node, use.idx) for use in node.outputs[0].uses())
 
 
 def holders(model: ir.Model) -> Iterator[tuple[ir.Node, list[ir.Value]]]:
@@ -164,7 +164,7 @@ def _is_recurrent(value: ir.Value) -> bool:
     """Whether a recurrent layer reads the value, moved or not."""
     readers = [use.node for use in value.uses()]
     return any(
-        node.op_type in _RECURRENT or (node.op_type in _MOVING and _is_recurrent(node.outputs[0])) for node in readers
+        node.op_type in _RECURRENT or (node.op_type in MOVING and _is_recurrent(node.outputs[0])) for node in readers
     )
 
 

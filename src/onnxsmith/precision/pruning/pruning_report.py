@@ -18,7 +18,7 @@ from onnxsmith.graph.structure.dim_ranges import Sizes as DimSizes
 from onnxsmith.graph.structure.dim_ranges import one_size, read
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
-from onnxsmith.precision.model_preparation import quantisers
+from onnxsmith.precision.integer_weights import integer_weights, quantisers
 from onnxsmith.precision.pruning.channel_groups import Channels, Group
 from onnxsmith.precision.pruning.channel_removal import Kept
 from onnxsmith.precision.pruning.channel_selection import BLOCK, WIDE, Choice
@@ -239,7 +239,9 @@ def levels_differ(scores: Sequence[Scored]) -> Problem:
 def nothing(model: ir.Model, found: Channels, where: str) -> OnnxsmithError:
     """Makes the problem for a model in which no group may lose channels."""
     quantised = quantisers(model)
-    if quantised:
+    stored = sum(1 for _ in integer_weights(model))
+    if quantised or stored:
+        quantised |= {f"{'weight' if stored == 1 else 'weights'} stored as integers": stored} if stored else {}
         return problem(
             "prune/quantised",
             "the model is quantised, and its weights are not followed",
