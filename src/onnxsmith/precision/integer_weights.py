@@ -33,8 +33,8 @@ def quantisers(model: ir.Model) -> dict[str, int]:
 
 
 def integer_weights(model: ir.Model) -> Iterator[ir.Value]:
-    """Yields the weights that are stored in 8 bits or fewer, or in 16 as integers, and that a Cast turns into floats which
-    are multiplied."""
+    """Yields the weights that are stored in 8 bits or fewer, or in 16 as integers, and that a Cast turns into floats
+    which are multiplied."""
     for graph in walk.graphs(model):
         constants = [node.outputs[0] for node in graph if node.op_type == "Constant"]
         for value in (*graph.initializers.values(), *constants):
