@@ -410,4 +410,19 @@ def test_a_size_that_inference_does_not_know_is_that_of_a_run(size: int, padded:
 
 
 def test_a_size_that_follows_from_elements_stays_an_example() -> None:
-    assert len(costs(PICKED, t=500).examples) == 1
+    found = costs(PICKED.replace("float[k,3] y", "float[?,3] y"), t=500)
+    assert found.examples == ("a_dim_0",)
+    assert found.macs.is_guess
+    assert str(found.macs) == "6 · a_dim_0"
+    marked = {row.name: (row.macs.is_guess, row.activations.is_guess) for row in found.rows}
+    assert marked["MatMul"] == (True, True)
+    assert marked["ReduceMax"] == (False, False)
+    assert any("~384" in str(block) for block in found.blocks())
+    found = costs(PICKED.replace("float[k,3] y", "float[?,3] y"), t=500, a_dim_0=7)
+    assert (found.macs.at, found.macs.is_guess) == (42, False)
+
+
+def test_without_sizes_all_that_depends_on_them_is_marked() -> None:
+    found = costs(PADDED)
+    assert found.macs.is_guess
+    assert not costs(PADDED, b=1, t=64).macs.is_guess

@@ -221,10 +221,12 @@ _TITLES = {"module": "torch module", "scope": "scope in node names", "operator":
 
 @dataclass(frozen=True)
 class Amount:
-    """A number for the report's sizes, `at`, and its formula: the sum of `terms`; None if that is too long."""
+    """A number for the report's sizes, `at`, and its formula: the sum of `terms`; None if that is too long. It is a
+    guess if a size in it is an example, which neither the user gave nor a run showed."""
 
     at: int
     terms: tuple[MacTerm, ...] | None
+    is_guess: bool = False
 
     def __str__(self) -> str:
         return f"{self.at:,}" if self.terms is None else " + ".join(map(str, self.terms)) or "0"
@@ -315,6 +317,8 @@ class Costs(Part):
             yield Text(f"not in the memory: {several(self.unsized, 'tensor')} of unknown size", Tone.WARN)
         for line in self.assumptions:
             yield Text(line)
+        if any(one.is_guess for row in self.rows for one in (row.macs, row.activations)):
+            yield Text(f"~ is for the example size of {first_few(list(self.examples), 3)}; give sizes: --dim NAME=SIZE")
         yield self._table()
 
     def _sizes(self) -> str:
@@ -333,8 +337,9 @@ class Costs(Part):
         rows = []
         for row in self.rows:
             name = "  " * row.depth + (row.name or "(none)")
-            cells: tuple[str, ...] = (name, f"{row.nodes:,}", f"{row.macs.at:,}", f"{row.parameters:,}")
-            cells += (size(row.activations.at),)
+            macs = f"{_mark(row.macs)}{row.macs.at:,}"
+            cells: tuple[str, ...] = (name, f"{row.nodes:,}", macs, f"{row.parameters:,}")
+            cells += (f"{_mark(row.activations)}{size(row.activations.at)}",)
             if symbolic:
                 cells += (_formula(row.macs), _formula(row.activations))
             rows.append(cells)
@@ -363,7 +368,12 @@ def short(count: int) -> str:
     return f"{value:.3g}{units[0]}" if count >= 1000 else str(count)
 
 
+def _mark(found: Amount) -> str:
+    return "~" if found.is_guess else ""
+
+
 def _told(found: Amount, number: str, unit: str = "") -> str:
+    number = f"{_mark(found)}{number}"
     if not found.symbolic:
         return number if unit or number == str(found) else f"{number} ({found})"
     if found.terms is None or len(str(found)) > 2 * _LONGEST:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ def costs(shaped: ir.Model, given: Mapping[str, int], where: str) -> Costs:
         flat, trouble = inlined(shaped)
         shaped, unshaped = inferred(flat)
         troubles = [trouble, unshaped]
-    sizes = Sizes(given, batches(signature(shaped)))
+    sizes = Sizes(given, batches(signature(shaped)), _names(shaped))
     for dim in signature(shaped).symbols():
         sizes.value(dim)
     sizes.settle(run_sizes(shaped, sizes.used()))
@@ -67,6 +68,23 @@ def costs(shaped: ir.Model, given: Mapping[str, int], where: str) -> Costs:
         unsized=tally.unsized,
         assumptions=_assumptions(tally, troubles),
     )
+
+
+_MADE = re.compile(r"\b_d\d+\b")
+"""Matches the symbols that shape inference makes for sizes that it does not know."""
+
+
+def _names(shaped: ir.Model) -> dict[str, str]:
+    """Names the symbols that shape inference made after the first tensor that has them: `NonZero_3_dim_1`."""
+    found: dict[str, str] = {}
+    inner: dict[str, str] = {}
+    for value in walk.values(shaped):
+        for axis, dim in enumerate(value.shape or ()):
+            text = dim.value if isinstance(dim, ir.SymbolicDim) else None
+            for name in _MADE.findall(text or ""):
+                plain = re.sub(r"\W+", "_", value.name or "").strip("_")
+                (found if name == text else inner).setdefault(name, f"{plain}_dim_{axis}")
+    return {**{name: f"part_of_{told}" for name, told in inner.items()}, **found}
 
 
 def _refuse_unused(sizes: Sizes, where: str) -> None:

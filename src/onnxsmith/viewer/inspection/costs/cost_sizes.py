@@ -50,8 +50,11 @@ class Sum:
             key=lambda item: (len(item[0]), -item[1], item[0]),
         )
         long = len(ordered) > _MOST_TERMS or sum(len(dim) for item in ordered for dim in item[0]) > _LONGEST
-        terms = None if long else tuple(MacTerm(-(-count // per), monomial) for monomial, count in ordered)
-        return Amount(-(-self.at(sizes) // per), terms)
+        terms = None
+        if not long:
+            terms = tuple(MacTerm(-(-count // per), tuple(map(sizes.told, dims_))) for dims_, count in ordered)
+        guessed = sizes.guessed(dim for monomial, _ in ordered for dim in monomial)
+        return Amount(-(-self.at(sizes) // per), terms, is_guess=guessed)
 
 
 def split(product: Iterable[Dim]) -> tuple[Monomial, int]:
@@ -124,11 +127,14 @@ run; 64 suits images and sequences, and many networks need a multiple of 32."""
 class Sizes:
     """Holds sizes of symbols. A symbol without a given size gets an example size when it is first met.
 
-    A dimension that cannot be computed, such as `Broadcast(a, b)` with different sizes, is treated as a symbol.
+    A dimension that cannot be computed, such as `Broadcast(a, b)` with different sizes, is treated as a symbol. `names`
+    are the names in a report of symbols that inference made.
     """
 
-    def __init__(self, given: Mapping[str, int], batches: Set[str]) -> None:
-        self._given, self._batches = dict(given), batches
+    def __init__(self, given: Mapping[str, int], batches: Set[str], names: Mapping[str, str] | None = None) -> None:
+        self._names = dict(names or {})
+        made = {told: name for name, told in self._names.items()}
+        self._given, self._batches = {made.get(name, name): size for name, size in given.items()}, batches
         self._values: dict[str, int] = {}
         self._of_dims: dict[str, int] = {}
         self._computed: dict[str, int] = {}
@@ -155,9 +161,20 @@ class Sizes:
             number *= self.value(dim)
         return number
 
+    def told(self, dim: str) -> str:
+        """Returns a dimension with the names of a report."""
+        for name in dims.names_in(dim) if self._names else ():
+            dim = re.sub(rf"\b{re.escape(name)}\b", self._names.get(name, name), dim)
+        return dim
+
+    def guessed(self, of: Iterable[str]) -> bool:
+        """Whether one of these dimensions has an example size."""
+        names = {name for dim in set(of) for name in (dim, *dims.names_in(dim))}
+        return any(self._is_example(name) for name in names if name in self._values)
+
     def used(self) -> dict[str, int]:
         """Returns the sizes of the symbols that were met."""
-        return dict(self._values)
+        return {self.told(name): size for name, size in self._values.items()}
 
     def unused(self) -> list[str]:
         """Returns the given names that no dimension has."""
@@ -165,7 +182,10 @@ class Sizes:
 
     def examples(self) -> list[str]:
         """Returns the symbols that were met and have an example size."""
-        return [name for name in self._values if name not in self._given and name not in self._computed]
+        return [self.told(name) for name in self._values if self._is_example(name)]
+
+    def _is_example(self, name: str) -> bool:
+        return name not in self._given and name not in self._computed
 
     def _value(self, dim: str) -> int:
         names = () if dim in self._given else dims.names_in(dim)
