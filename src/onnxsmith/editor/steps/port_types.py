@@ -21,6 +21,8 @@ from onnxsmith.editor.node_placement import import_operators, port
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.editor.steps.inputs_and_outputs import DropInput
 from onnxsmith.graph.operators import dtypes
+from onnxsmith.graph.shapes.dims import names_in
+from onnxsmith.graph.shapes.symbolic_inference import inferred_outputs
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.surgery.inlining import inlined
@@ -410,17 +412,26 @@ def _open(work: Work, found: list[Request]) -> None:
         opening.notes.append(f"{name} is no graph input any more: its default held a size, which was replaced")
     work.notes.extend(opening.notes)
     sizes = {str(one.new): int(one.was) for one in found if one.was is not None}
+    shapes = inferred_outputs(work.model) if any(opening.dims(one) is None for one in work.model.graph.outputs) else {}
     for symbol, size in sizes.items():
         places = {value: axis for value, axes in opened.items() for axis, name in axes.items() if name == symbol}
         rows = Rows(work, symbol, size, {value.name or "": axis for value, axis in places.items()}, {}, [], sizes)
         for value in work.model.graph.outputs:
             dims = opening.dims(value)
-            axis = factors.led_by(dims, symbol) if dims is not None else None
+            axis = factors.led_by(dims, symbol) if dims is not None else _axis(shapes.get(value.name or ""), symbol)
             if axis is not None:
                 rows.outputs[value.name or ""] = axis
             elif opening.is_reached(value):
                 rows.others.append(value.name or "")
         work.also.append(rows.compared)
+
+
+def _axis(shape: ir.Shape | None, symbol: str) -> tuple[int, int] | None:
+    """Returns the axis of a shape that is the symbol, with one element for each index of it; None if there is none, or
+    if another axis has the symbol, too. Shapes with other symbols have no factors."""
+    texts = [str(dim.value) if isinstance(dim, ir.SymbolicDim) else "" for dim in shape or ()]
+    places = [axis for axis, text in enumerate(texts) if symbol in names_in(text)]
+    return (places[0], 1) if len(places) == 1 and texts[places[0]] == symbol else None
 
 
 def _opening(work: Work, opened: Mapping[ir.Value, Mapping[int, str]]) -> Opening:
