@@ -75,7 +75,7 @@ class Repeating:
         behind another, so the indices of each row are the indices of the previous row plus the block size. Returns
         whether the operand holds such indices."""
         value, block = node.inputs[index], factors.size(dim[1:])
-        if not isinstance(dim[0], Atom) or factors.is_open(dim[1:]) or value is None:
+        if not isinstance(dim[0], Atom) or factors.is_symbolic(dim[1:]) or value is None:
             return False
         array = self._array(node, value)
         step = np.full([1] * array.ndim, block, np.int64)

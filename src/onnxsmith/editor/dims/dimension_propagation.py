@@ -16,7 +16,7 @@ from onnxsmith.editor.dims.factors import Atom, Dim
 from onnxsmith.editor.dims.runtime_sizes import Sizes
 from onnxsmith.editor.edited_model import Work, depending
 from onnxsmith.graph.shapes import sound_shapes
-from onnxsmith.graph.shapes.dims import evaluate
+from onnxsmith.graph.shapes.dims import evaluate, names_in
 from onnxsmith.graph.shapes.known_integers import elements
 from onnxsmith.graph.shapes.symbols import canonical
 from onnxsmith.graph.structure import walk
@@ -40,9 +40,11 @@ class _One:
 
 class Opening:
     """Opens frozen sizes in a model. `opened` are the dimensions of graph inputs that are symbolic now. `static` are
-    the shapes that all values had before."""
+    the shapes that all values had before, with the numbers of `beside` for symbols that the inputs had."""
 
-    def __init__(self, work: Work, opened: Mapping[ir.Value, Mapping[int, str]], static: Static) -> None:
+    def __init__(
+        self, work: Work, opened: Mapping[ir.Value, Mapping[int, str]], static: Static, beside: Mapping[str, int]
+    ) -> None:
         self.work, self.static = work, static
         self.sizes = Sizes(work, self._made)
         self.repeating = Repeating(self)
@@ -51,11 +53,25 @@ class Opening:
         self._dims: dict[ir.Value, list[Dim]] = {}
         self._known: dict[str, Dim] = {}
         self._numbers: dict[str, int] = {}
+        self._beside = beside
         self._reached = depending(work.model, set(opened))
         self._data = _of_data(work.model)
         self._context: Any = sound_shapes.context(work.model)
+        self._keep_beside(beside)
         for value, axes in opened.items():
             self._open_input(value, axes)
+
+    def _keep_beside(self, beside: Mapping[str, int]) -> None:
+        """Notes the symbols that inputs had before."""
+        for value in self.work.model.graph.inputs:
+            for axis, dim in enumerate(value.shape or ()):
+                name = str(dim.value) if isinstance(dim, ir.SymbolicDim) else ""
+                if name in beside and name not in self._numbers:
+                    self._remember(Atom(name, beside[name], value, axis, was_open=True))
+        for value in self.work.model.graph.inputs:
+            found = self._of_shape(value, None)
+            if found is not None and any(map(factors.is_symbolic, found)):
+                self._dims[value] = found
 
     def _open_input(self, value: ir.Value, axes: Mapping[int, str]) -> None:
         assert value.shape is not None
@@ -251,7 +267,7 @@ class Opening:
         for axis, dim in enumerate(found):
             was = before[axis] if before is not None and axis < len(before) else None
             if was is not None and factors.size(dim) != was:
-                is_size = f"{factors.text(dim)} = {factors.size(dim)}" if factors.is_open(dim) else str(dim[0])
+                is_size = f"{factors.text(dim)} = {factors.size(dim)}" if factors.is_symbolic(dim) else str(dim[0])
                 raise self.refuse(node, f"axis {axis} of {value.name} would be {is_size}, and is {was} in the original")
         self._dims[value] = found
 
@@ -272,7 +288,7 @@ class Opening:
         an operand keeps the operand's order of factors."""
         if value.shape is None:
             return None
-        by_text = {str(canonical(factors.text(dim))): dim for dim in reversed(given or []) if factors.is_open(dim)}
+        by_text = {str(canonical(factors.text(dim))): dim for dim in reversed(given or []) if factors.is_symbolic(dim)}
         before = self.static.get(value)
         found: list[Dim] = []
         for axis, dim in enumerate(value.shape):
@@ -289,7 +305,9 @@ class Opening:
                 size = was if size is None else size
                 if size is None:
                     return None
-                known = self._remember(Atom(dim.value, size, value, axis))
+                names = names_in(dim.value)
+                was_open = bool(names) and all(name in self._beside for name in names)
+                known = self._remember(Atom(dim.value, size, value, axis, was_open))
             found.append(known)
         return found
 

@@ -12,12 +12,13 @@ import onnx_ir as ir
 @dataclass(frozen=True, eq=False)
 class Atom:
     """Describes a symbolic size. `size` is its size in the original, and `value.shape[axis]` holds the size at run
-    time."""
+    time. If it was symbolic in the original, too, `was_open` is set, and `size` is a number that nothing else has."""
 
     text: str
     size: int
     value: ir.Value
     axis: int
+    was_open: bool = False
 
 
 Factor = int | Atom
@@ -30,6 +31,11 @@ def size(dim: Dim) -> int:
 
 
 def is_open(dim: Dim) -> bool:
+    """Whether a dimension is symbolic now, and was not in the original."""
+    return any(isinstance(factor, Atom) and not factor.was_open for factor in dim)
+
+
+def is_symbolic(dim: Dim) -> bool:
     """Whether a dimension is symbolic."""
     return any(isinstance(factor, Atom) for factor in dim)
 
@@ -46,7 +52,7 @@ def text(dim: Dim) -> str:
 
 def as_dim(dim: Dim) -> int | ir.SymbolicDim:
     """Returns the dimension in the form that a shape holds."""
-    return ir.SymbolicDim(text(dim)) if is_open(dim) else size(dim)
+    return ir.SymbolicDim(text(dim)) if is_symbolic(dim) else size(dim)
 
 
 def redistributed(dims: Sequence[Dim], sizes: Sequence[int]) -> list[Dim] | None:
@@ -125,7 +131,7 @@ def led_by(dims: Sequence[Dim], symbol: str) -> tuple[int, int] | None:
         return None
     dim = dims[places[0]]
     rest = dim[1:]
-    return (places[0], size(rest)) if _is(dim[0], symbol) and not is_open(rest) else None
+    return (places[0], size(rest)) if _is(dim[0], symbol) and not is_symbolic(rest) else None
 
 
 def _is(factor: Factor, symbol: str) -> bool:

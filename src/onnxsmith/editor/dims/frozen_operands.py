@@ -13,11 +13,14 @@ from onnxsmith.editor.dims.factors import Dim
 from onnxsmith.editor.dims.runtime_sizes import Piece
 from onnxsmith.graph.shapes.symbols import canonical
 from onnxsmith.graph.structure import walk
+from onnxsmith.graph.surgery import opset_conversion
 
 if TYPE_CHECKING:
     from onnxsmith.editor.dims.dimension_propagation import Opening
 
 _END = np.iinfo(np.int64).max
+_ALLOWZERO = 14
+"""The first opset in which a Reshape may take a 0 in its shape as a size of 0."""
 
 
 def opened(opening: Opening, node: ir.Node) -> list[Dim] | None:
@@ -56,23 +59,33 @@ def _reshape(opening: Opening, node: ir.Node) -> list[Dim] | None:
     if dims is None or sizes is None:
         return None
     wanted = factors.redistributed(dims, sizes)
+    if wanted is None and any(factors.is_symbolic(dim) and not factors.is_open(dim) for dim in dims):
+        return None  # the shape may be computed from that symbol, in a way that has no factors
     if wanted is None:
         shapes = f"{[factors.text(dim) for dim in dims]} cannot be divided into {sizes}"
         raise opening.refuse(node, f"the symbol cannot be followed: {shapes}")
-    places = [axis for axis, dim in enumerate(wanted) if factors.is_open(dim)]
-    if not places:
+    places = [axis for axis, dim in enumerate(wanted) if factors.is_symbolic(dim)]
+    if not any(factors.is_open(dim) for dim in wanted):
         return None
-    numbers = [-1 if factors.is_open(dim) else factors.size(dim) for dim in wanted]
+    numbers = [-1 if factors.is_symbolic(dim) else factors.size(dim) for dim in wanted]
     target, held = node.inputs[1], opening.integers(node.inputs[1])
     if len(places) == 1 and 0 not in numbers:
         if _constant(target) == numbers:
             return wanted
         if not _says(held, wanted):
-            _replace(opening, node, 1, opening.sizes.constant(numbers), f"{sizes} → {numbers}")
+            _replace(opening, node, 1, opening.sizes.constant(numbers), f"{_told(wanted, was=True)} → {numbers}")
     elif not _says(held, wanted):
-        said = f"{sizes} → {[factors.text(dim) for dim in wanted]}"
+        said = f"{_told(wanted, was=True)} → {_told(wanted)}"
         _replace(opening, node, 1, opening.sizes.shape([_piece(dim) for dim in wanted], node), said)
+        if opset_conversion.of(opening.work.model) >= _ALLOWZERO:
+            node.attributes.add(ir.AttrInt64("allowzero", 1))
     return wanted
+
+
+def _told(dims: Sequence[Dim], *, was: bool = False) -> str:
+    """Writes a shape; if `was` is set, as it was before: with the size of each dimension that was not symbolic."""
+    texts = [str(factors.size(dim)) if was and factors.is_open(dim) else factors.text(dim) for dim in dims]
+    return f"[{', '.join(texts)}]"
 
 
 def _flatten(opening: Opening, node: ir.Node) -> list[Dim] | None:
@@ -254,13 +267,13 @@ def _says(held: Sequence[int | str | None] | None, wanted: Sequence[Dim]) -> boo
     """Whether a computed shape already has the wanted sizes."""
     if held is None or len(held) != len(wanted) or not any(isinstance(one, str) for one in held):
         return False
-    texts = [canonical(factors.text(dim)) if factors.is_open(dim) else factors.size(dim) for dim in wanted]
-    unlike = [(one, text) for one, text in zip(held, texts, strict=True) if one != text]
-    return not unlike
+    texts = [canonical(factors.text(dim)) if factors.is_symbolic(dim) else factors.size(dim) for dim in wanted]
+    unlike = [one for one, text in zip(held, texts, strict=True) if one != text]
+    return not unlike or unlike == [-1]
 
 
 def _piece(dim: Dim) -> Piece:
-    return (dim, 1, 1) if factors.is_open(dim) else factors.size(dim)
+    return (dim, 1, 1) if factors.is_symbolic(dim) else factors.size(dim)
 
 
 def _replace(opening: Opening, node: ir.Node, index: int, value: ir.Value, said: str) -> None:

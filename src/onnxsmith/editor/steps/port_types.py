@@ -21,10 +21,11 @@ from onnxsmith.editor.node_placement import import_operators, port
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.editor.steps.inputs_and_outputs import DropInput
 from onnxsmith.graph.operators import dtypes
-from onnxsmith.graph.shapes.dims import names_in
+from onnxsmith.graph.shapes.dims import evaluate, names_in
 from onnxsmith.graph.shapes.symbolic_inference import inferred_outputs
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.structure.signature import is_symbol
 from onnxsmith.graph.surgery.inlining import inlined
 
 
@@ -438,17 +439,60 @@ def _opening(work: Work, opened: Mapping[ir.Value, Mapping[int, str]]) -> Openin
     """Follows the opened dimensions through the model, and replaces the constants that fix them."""
     work.infer()
     _forget_unreadable(work)
+    _forget_names(work)
+    beside = _numbers(work.model, opened)
     static = {
-        value: tuple(dim if isinstance(dim, int) else None for dim in value.shape)
+        value: tuple(_number(dim, beside) for dim in value.shape)
         for graph in walk.graphs(work.model)
         for value in (*graph.inputs, *graph.initializers.values(), *(one for node in graph for one in node.outputs))
         if value.shape is not None
     }
     work.reshape(*opened)
     work.resize()
-    opening = Opening(work, opened, static)
+    opening = Opening(work, opened, static, beside)
     opening.run()
     return opening
+
+
+def _forget_names(work: Work) -> None:
+    """Replaces names that only graph outputs have by what follows from the inputs. Exporters name each axis of an
+    output that they do not know: `Add3_dim_0`."""
+    inputs = {name for value in work.model.graph.inputs for name in _symbols(value)}
+    named = [value for value in work.model.graph.outputs if _symbols(value) - inputs]
+    found = inferred_outputs(work.model) if named else {}
+    for value in named:
+        shape = found.get(value.name or "")
+        if shape is not None and value.shape is not None and len(shape) == len(value.shape):
+            value.shape = shape
+
+
+def _symbols(value: ir.Value) -> set[str]:
+    dims = [dim.value for dim in value.shape or () if isinstance(dim, ir.SymbolicDim)]
+    return {name for dim in dims if dim for name in names_in(dim)}
+
+
+def _number(dim: int | ir.SymbolicDim, beside: Mapping[str, int]) -> int | None:
+    if isinstance(dim, int):
+        return dim
+    return None if dim.value is None or not beside else evaluate(dim.value, beside)
+
+
+def _numbers(model: ir.Model, opened: Mapping[ir.Value, Mapping[int, str]]) -> dict[str, int]:
+    """Returns a number for each symbol that inputs have already: a prime that divides no size in the model, so that
+    sizes that follow from the symbol are recognised by their factors."""
+    new = {name for axes in opened.values() for name in axes.values()}
+    names = dict.fromkeys(
+        str(dim.value)
+        for value in model.graph.inputs
+        for dim in value.shape or ()
+        if isinstance(dim, ir.SymbolicDim) and dim.value is not None and is_symbol(str(dim.value))
+    )
+    sizes = {int(dim) for value in walk.values(model) for dim in value.shape or () if isinstance(dim, int)}
+    free = (one for one in _PRIMES if all(size % one or not size for size in sizes))
+    return dict(zip([name for name in names if name not in new], free, strict=False))
+
+
+_PRIMES = (1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051, 1061, 1063, 1069, 1087, 1091, 1093, 1097)
 
 
 def _forget_unreadable(work: Work) -> None:
