@@ -398,3 +398,41 @@ def test_an_output_that_is_declared_symbolic_and_a_second_open_axis(tmp_path: Pa
         "<float[4,2] w = {1,2,3,4,5,6,7,8}> { z = MatMul(x, w) }"
     )
     assert "verified" in told(tmp_path, open_, "x:0=batch")[0]
+
+
+OPEN = {
+    "a 1 beside an open axis": """g (float[1,n,8] x) => (float[?,?,?,?] y) <int64[4] s = {1,-1,2,4}> {
+      a = Reshape(x, s) y = Transpose<perm = [0,2,1,3]>(a) }""",
+    "heads joined to the batch": """g (float[1,n,8] x) => (float[heads,m,4] y)
+      <int64[4] s = {1,-1,2,4}, int64[3] t = {2,-1,4}> {
+      a = Reshape(x, s) b = Transpose<perm = [0,2,1,3]>(a) y = Reshape(b, t) }""",
+    "an output with names of its own": """g (float[1,n,4] x) => (float[y_dim_0,y_dim_1,4] y) {
+      y = Softmax<axis = 1>(x) }""",
+    "an open axis with a least size": """g (float[1,n] x) => (float[1,3,t] y) <int64[1] one = {1}, float[3,1,40] w> {
+      a = Unsqueeze(x, one) y = Conv<strides = [8]>(a, w) }""",
+    "a Resize to fixed sizes": """g (float[1,2,h,w] x) => (float[1,2,6,6] y) <int64[2] s = {6,6}> {
+      y = Resize<mode = "nearest", axes = [2,3]>(x, , , s) }""",
+}
+
+
+@pytest.mark.parametrize("kind", list(OPEN))
+def test_rows_are_the_originals_where_another_axis_is_open(kind: str, tmp_path: Path) -> None:
+    text = OPEN[kind].replace(
+        "float[3,1,40] w>", f"float[3,1,40] w = {{{','.join(str(i % 7 - 3) for i in range(120))}}}>"
+    )
+    found = part(with_open_batch(text, tmp_path))
+    assert found.equal
+    assert not [one for one in found.untried if "was compared at" in one], found.untried
+    assert any(note.startswith("at batch = 1, 2, 3 each row") for note in found.notes), found.notes
+
+
+def test_rows_that_mix_beside_an_open_axis_are_a_difference(tmp_path: Path) -> None:
+    text = """g (float[1,n,4] x) => (float[1,n,4] y) <int64[1] zero = {0}> {
+      m = ReduceMean<keepdims = 1>(x, zero) y = Sub(x, m) }"""
+    assert refused(text, "x:0=batch", tmp_path).problem.id == "verify/different"
+
+
+def with_open_batch(text: str, folder: Path) -> Edit:
+    with onnxsmith.edit(saved(HEAD + text, folder), folder / "o.onnx") as m:
+        m.set_dim("x:0=batch")
+    return m

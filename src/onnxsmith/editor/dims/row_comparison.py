@@ -25,6 +25,8 @@ from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.verification.input_search import Plan, Search, Tries
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.user_inputs import sizes
 from onnxsmith.verification.run import run
@@ -92,9 +94,6 @@ class Rows:
     def _old(self, ports: Mapping[str, str | None], name: str) -> str:
         return ports.get(name) or name
 
-    def _original_size(self, symbol: str) -> int:
-        return self.known.get(symbol, 2)
-
     def _verified(
         self,
         original: ir.Model,
@@ -154,10 +153,11 @@ class Rows:
     def _empty(self, candidate: Path | ir.Model, settings: Verify) -> list[str]:
         """Returns a clause if the edited model does not take size 0."""
         model = load(candidate)
-        others = {name: self._original_size(name) for name in signature(model).symbols() if name != self.symbol}
         generator = Generator.for_model(inferred(model)[0]).under(signature(model))
+        others = _others(candidate, generator, self.known, one_size(sizes(settings.sizes)), settings.seed)
         try:
-            ran_on(candidate, generator.feed({**others, self.symbol: 0}, seed=settings.seed).values)
+            feed = generator.feed({**self.known, **others, self.symbol: 0}, seed=settings.seed)
+            ran_on(candidate, feed.values)
         except OnnxsmithError:
             return [f"the edited model refuses {self.symbol} = 0"]
         return []
@@ -373,7 +373,8 @@ def tried(
     """
     model = load(candidate)
     generator = Generator.for_model(inferred(model)[0]).under(signature(model))
-    others = {name: known.get(name, 2) for name in signature(model).symbols() if name != symbol}
+    others = {name: one for name, one in known.items() if name != symbol}
+    others |= _others(candidate, generator, {**known, symbol: size}, one_size(given), seed)
     found = Tried()
 
     def fits(one: int, beside: Mapping[str, int]) -> bool:
@@ -407,6 +408,21 @@ def tried(
     if size in found.refused or (found.refused and len(found.feeds) + len(found.together) < 2):
         raise _does_not_run(symbol, size, found.refused, given.get(symbol))
     return found
+
+
+def _others(
+    candidate: Path | ir.Model, generator: Generator, known: Mapping[str, int], given: Mapping[str, int], seed: int
+) -> dict[str, int]:
+    """Returns sizes of all symbols but those that are opened, at which the edited model runs: the given ones, else 2,
+    else the first usual ones that it takes."""
+    names = [name for name in generator.signature.symbols() if name not in known]
+    sizes = {name: given.get(name, 2) for name in names}
+    if not names:
+        return sizes
+    with runtimes.get(runtimes.default()).prepare(candidate) as session:
+        plan = Plan(generator, known={**given, **known}, start={**sizes, **known}, seed=seed)
+        found = Search(Tries(session, plan)).base()
+    return sizes if found is None else {name: found.feed.sizes.get(name, sizes[name]) for name in names}
 
 
 def usual(size: int) -> list[int]:
