@@ -37,6 +37,7 @@ from onnxsmith.deployment.bundles.identifiers import file_name, plain
 from onnxsmith.deployment.bundles.processing_parameters import parameters
 from onnxsmith.deployment.bundles.tasks.base import task as task_of
 from onnxsmith.deployment.bundles.tolerances import Tolerances
+from onnxsmith.graph.files.closed_axes import problem_of as closed_axes_problem
 from onnxsmith.graph.files.digest import sha256
 from onnxsmith.graph.files.load import TEXT_SUFFIXES, Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
@@ -48,6 +49,7 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options
+from onnxsmith.verification import closed_axes
 from onnxsmith.verification.inputs import user_inputs as given
 from onnxsmith.verification.inputs.generate import Generator
 from onnxsmith.verification.inputs.user_inputs import Inputs
@@ -118,6 +120,9 @@ def bundle(
         with stage("copy"):
             content = _with_model(source, model, content, place)
             content = _with_licence(model, content, licence, place)
+        with stage("open axes"):
+            found = closed_axes.closed(model, {}, seed)
+            stuck = tuple(closed_axes_problem(one, content.file) for one in found)
         with stage("golden data"):
             recorded, content = _with_golden(model, content, inputs, runtime, seed, tolerance, place)
         with stage("write"):
@@ -131,7 +136,7 @@ def bundle(
             _write_index(content, chosen, checks, place)
             move(place, target, beside)
             done = Written(_sizes(target))
-    return Result(_report(source, model, content, chosen, recorded, checks, licence, done, clock), None,
+    return Result(_report(source, model, content, chosen, recorded, checks, licence, done, stuck, clock), None,
                   target if done.files else None)  # fmt: skip
 
 
@@ -328,6 +333,7 @@ def _report(
     checks: tuple[BundleCheck, ...],
     file: str | Path | None,
     done: Written,
+    stuck: tuple[Problem, ...],
     clock: Clock,
 ) -> Report:
     shown = str(source) if isinstance(source, str | Path) else "the given model"
@@ -348,21 +354,29 @@ def _report(
         licence=right,
         notes=notes,
     )
-    gaps = [str(one) for one in checks] + list(recorded.notes) + ([] if file is not None else ["no licence given"])
+    gaps = (
+        [str(one) for one in checks]
+        + list(recorded.notes)
+        + [one.what for one in stuck]
+        + ([] if file is not None else ["no licence given"])
+    )
     return Report(
         command="bundle",
         verdict=Verdict.DIFFERENT if different else Verdict.DONE,
         headline=f"{shown} → {form.id()} bundle: {'; '.join(gaps)}" + ("; NOTHING WRITTEN" if different else ""),
         parts=(part, done, Timing(clock.passed())),
-        problems=tuple(
-            Problem(
-                "bundle/different",
-                f"{one.name} gives another result than the model gave here",
-                where=one.detail,
-                why="the client computes something else than onnxruntime here, or reads the data differently",
-                fix=_allowing(one) + "`onnxsmith explain bundle/different` lists the usual causes",
-            )
-            for one in different
+        problems=(
+            *stuck,
+            *(
+                Problem(
+                    "bundle/different",
+                    f"{one.name} gives another result than the model gave here",
+                    where=one.detail,
+                    why="the client computes something else than onnxruntime here, or reads the data differently",
+                    fix=_allowing(one) + "`onnxsmith explain bundle/different` lists the usual causes",
+                )
+                for one in different
+            ),
         ),
     )
 

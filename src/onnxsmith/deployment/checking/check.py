@@ -24,6 +24,7 @@ from onnxsmith.deployment.checking.fix_application import applied
 from onnxsmith.deployment.checking.profile_prediction import by_rules
 from onnxsmith.deployment.checking.target_query import asked
 from onnxsmith.deployment.checking.target_selection import ALL, chosen
+from onnxsmith.graph.files.closed_axes import problem_of
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
@@ -31,7 +32,7 @@ from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes import _call_limits
 from onnxsmith.targets.judges.base import Target
 from onnxsmith.targets.profiles.profile_format import Profile
-from onnxsmith.verification import free_values
+from onnxsmith.verification import closed_axes, free_values
 from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.user_inputs import Inputs
@@ -90,6 +91,7 @@ def check(
         limits = partial(_limited, time_limit)
         try:
             with limits():
+                stuck = closed_axes.closed(found, subject.sizes, verify.seed) if not subject.given else ()
                 checks, problems = _all(names, subject, named=ALL not in targets, search=not fix)  # `fix` searches
             parts: list[Part] = [TargetChecks(tuple(checks))]
             said = f"{source or 'the model'}: {', '.join(map(summary, checks))}"
@@ -113,12 +115,17 @@ def check(
                     said += f": {', '.join(map(summary, checks))}"
         finally:
             subject.close()
+    said += "".join(f"; {one.symbol} is open by name only" for one in stuck)
     report = Report(
         command="check",
         verdict=_verdict(checks, problems),
         headline=said,
         parts=(*parts, Timing(clock.passed())),
-        problems=(*problems, *refusals(checks, str(source or "MODEL"), [port.name for port in interface.required()])),
+        problems=(
+            *problems,
+            *(problem_of(one, str(source or "MODEL")) for one in stuck),
+            *refusals(checks, str(source or "MODEL"), [port.name for port in interface.required()]),
+        ),
     )
     return Result(report, made, path)
 

@@ -13,6 +13,7 @@ from onnxsmith.base.report.parts.item_views import ModelText
 from onnxsmith.base.report.parts.model_summary import ModelSummary
 from onnxsmith.base.report.parts.written_files import written
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.graph.files import closed_axes
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.text import to_text
@@ -52,8 +53,9 @@ def inspect(
     the nodes that came from each line. With `weights`, a path to a `.safetensors` or `.npz`, all stored tensors are
     written there.
 
-    Nothing is run. The values of weights are read only for `weights`, `tensors`, and for a named tensor. Contradicting
-    shapes and tensors without values are problems of the report. A model without some of its values is not checked
+    Nothing is run, except for the costs of a model whose sizes inference does not know. The values of weights are read
+    only for `weights`, `tensors`, and for a named tensor. Contradicting shapes, axes that are declared open and fit one
+    size only, and tensors without values are problems of the report. A model without some of its values is not checked
     against the specification, because the checker needs them.
 
     Raises:
@@ -75,6 +77,7 @@ def inspect(
         doubts = checked(model, where=where) if not missing else ()
     with stage("shapes"):
         shaped, trouble = inferred(model)
+        stuck = closed_axes.closed(model) if not missing else ()
     outline = summary(model, shaped, path)
     parts: list[Part] = [outline] if name is None else list(_named(shaped, name, where))
     if nodes:
@@ -98,7 +101,12 @@ def inspect(
         command="inspect",
         verdict=Verdict.DONE,
         parts=tuple(parts),
-        problems=(*doubts, *_missing(outline, where), *(told.problems if told is not None else ())),
+        problems=(
+            *doubts,
+            *(closed_axes.problem_of(one, where) for one in stuck),
+            *_missing(outline, where),
+            *(told.problems if told is not None else ()),
+        ),
         notes=(*_notes(outline, trouble, carried_fields.left_out(model)), *(told.notes if told is not None else ())),
         headline=headline(outline),
     )

@@ -1,0 +1,115 @@
+"""Finds axes that a model declares as open, and at which the shapes of its nodes fit together at one size only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx
+import onnx_ir as ir
+
+from onnxsmith.base.problem import Problem
+from onnxsmith.graph.files.external import in_memory
+from onnxsmith.graph.files.operand_clashes import blamed
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.signature import Port, Signature, is_symbol, signature
+
+_USUAL = 64
+"""The size of symbols that are no batch. A choice: many networks take multiples of 32."""
+_LARGEST = 1 << 16
+"""The most bytes of an initializer whose elements inference reads. A choice: sizes are short lists."""
+
+
+@dataclass(frozen=True)
+class Closed:
+    """An axis that is declared open: its symbol, the inputs' axes that have it, the size at which the model runs,
+    another size at which it does not, the node that stops it if it is known, and why."""
+
+    symbol: str
+    places: tuple[str, ...]
+    size: int
+    other: int
+    node: str
+    why: str
+
+
+def closed(model: ir.Model) -> tuple[Closed, ...]:
+    """Returns the open axes along which shapes conflict at a second size, by onnx's own inference. Nothing is run."""
+    interface = signature(model)
+    sizes = {name: 1 if name in first_axes(interface) else _USUAL for name in interface.symbols() if is_symbol(name)}
+    if not sizes or model.functions:
+        return ()
+    proto = ir.to_proto(_without_large(model))
+    if _conflict(proto, sizes) is not None:
+        return ()
+    found = []
+    for name, size in sizes.items():
+        said = _conflict(proto, {**sizes, name: 2 * size})
+        # Axes may belong together, and some sizes fit only if both change.
+        if said is not None and _conflict(proto, {one: 2 * other for one, other in sizes.items()}) is not None:
+            op_type, label, why = blamed(said)
+            found.append(Closed(name, places(interface, name), size, 2 * size, f"{op_type} {label}".strip(), why))
+    return tuple(found)
+
+
+def _without_large(model: ir.Model) -> ir.Model:
+    """Returns a copy in which large initializers are inputs, of which inference needs the shapes only."""
+    copy = cloned(model)
+    for name, value in list(copy.graph.initializers.items()):
+        tensor = value.const_value
+        if tensor is None or tensor.nbytes <= _LARGEST or value.is_graph_output():
+            continue
+        value.type, value.shape = ir.TensorType(tensor.dtype), ir.Shape(tensor.shape.numpy())
+        value.const_value = None
+        del copy.graph.initializers[name]
+        if not value.is_graph_input():
+            copy.graph.inputs.append(value)
+    return in_memory(copy)
+
+
+def first_axes(interface: Signature) -> set[str]:
+    """Returns the symbols that are the first axis of an input of two axes or more."""
+
+    def first(port: Port) -> str:
+        shape = port.shape or ()
+        return str(shape[0]) if len(shape) > 1 else ""
+
+    return {first(port) for port in interface.inputs}
+
+
+def places(interface: Signature, symbol: str) -> tuple[str, ...]:
+    """Returns the axes of inputs that are a symbol, as `set-dim` takes them: `x:0`."""
+    return tuple(
+        f"{port.name}:{axis}" for port in interface.inputs for axis, dim in enumerate(port.shape or ()) if dim == symbol
+    )
+
+
+def _conflict(proto: onnx.ModelProto, sizes: Mapping[str, int]) -> str | None:
+    """Returns the message of onnx's strict inference at these sizes of the inputs; None if all shapes fit."""
+    made = onnx.ModelProto()
+    made.CopyFrom(proto)
+    for value in made.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param in sizes:
+                dim.dim_value = sizes[dim.dim_param]
+    del made.graph.value_info[:]
+    for value in made.graph.output:  # names of outputs are no sizes
+        value.type.tensor_type.ClearField("shape")
+    try:
+        onnx.shape_inference.infer_shapes(made, strict_mode=True, data_prop=True)
+    except Exception as error:  # noqa: BLE001 — a message on any node
+        return str(error)
+    return None
+
+
+def problem_of(one: Closed, where: str) -> Problem:
+    """Says that an axis is not open."""
+    again = " ".join(f"{place}={one.symbol}" for place in one.places)
+    return Problem(
+        "model/closed-axis",
+        f"{one.symbol} is declared open, and the model does not run at {one.symbol} = {one.other}",
+        where=f"{where}: {one.node}" if one.node else where,
+        why=f"at {one.size} it runs; at {one.other}: {one.why}",
+        fix=f"declare the size: `onnxsmith set-dim {where} {one.symbol}={one.size} -o fixed.onnx`; then `onnxsmith "
+        f"set-dim fixed.onnx {again} -o open.onnx` may open it",
+    )
