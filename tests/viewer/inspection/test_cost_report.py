@@ -426,3 +426,48 @@ def test_without_sizes_all_that_depends_on_them_is_marked() -> None:
     found = costs(PADDED)
     assert found.macs.is_guess
     assert not costs(PADDED, b=1, t=64).macs.is_guess
+
+
+FUSED = """<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+g (float[b,2,8,8] x, float[4,2,3,3] w, float[4] c, float[5,4,3,3] v) => (float[b,5,?,?] y) {
+    a = com.microsoft.FusedConv<activation = "Relu", kernel_shape = [3,3], pads = [1,1,1,1]>(x, w, c)
+    y = Conv<kernel_shape = [3,3]>(a, v)
+}"""
+
+
+def fused(**sizes: int) -> Costs:
+    model = from_text(FUSED)
+    store(model, "w", "c", "v")
+    return costs(model, **sizes)
+
+
+def test_shapes_behind_an_operator_of_a_runtime_are_those_of_a_run() -> None:
+    found = fused(b=3)
+    assert found.macs.at == 3 * (8 * 8 * 4 * 2 * 9 + 6 * 6 * 5 * 4 * 9)
+    assert not found.macs.is_guess
+    assert not found.unknown_shape
+    assert any("were read from a run at these sizes" in one for one in found.assumptions)
+    assert fused().macs.is_guess  # the run was at an example size
+
+
+def test_an_attention_of_onnxruntime_that_makes_q_k_and_v() -> None:
+    model = from_text("""<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]>
+        g (float[b,s,8] x, float[8,24] w, float[24] c) => (float[b,s,8] y) {
+            y = com.microsoft.Attention<num_heads = 2>(x, w, c)
+        }""")
+    store(model, "w", "c")
+    assert costs(model, b=2, s=5).macs.at == 2 * 5 * 8 * 24 + 2 * 2 * 5 * 8 * 5
+
+
+def test_a_name_of_an_output_is_a_size_of_a_run() -> None:
+    model = from_text(PADDED)
+    model.graph.outputs[0].shape = ir.Shape(["b", 3, "Convonnx::Conv_3_dim_2"])
+    found = costs(model, b=1, t=500)
+    assert (found.macs.at, found.examples) == (504 * 6, ())
+
+
+def test_sizes_that_the_model_refuses_are_told() -> None:
+    model = graph("g (float[n,4] x) => (float[n,4] y) <float[12,4] p> { y = Add(x, p) }")
+    text = model.replace("float[12,4] p", "float[12,4] p = {" + ",".join(["1"] * 48) + "}")
+    assert any("does not run at these sizes: Add" in one for one in costs(text, n=7).assumptions)
+    assert not costs(text, n=12).assumptions

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import Problem
 from onnxsmith.graph.files.external import in_memory
 from onnxsmith.graph.files.operand_clashes import blamed
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import Port, Signature, is_symbol, signature
 
@@ -52,9 +53,23 @@ def closed(model: ir.Model) -> tuple[Closed, ...]:
     return tuple(found)
 
 
+def conflict(model: ir.Model, sizes: Mapping[str, int]) -> str | None:
+    """Returns the node whose operands do not fit together at these sizes of the inputs, with the reason, if they fit at
+    the size 1 of the same symbols. Returns None if no conflict is known."""
+    proto = ir.to_proto(_without_large(model))
+    said = _conflict(proto, sizes)
+    if said is None or _conflict(proto, dict.fromkeys(sizes, 1)) is not None:
+        return None
+    op_type, label, why = blamed(said)
+    return f"{op_type} {label}: {why.rpartition(']')[2].strip()}"
+
+
 def _without_large(model: ir.Model) -> ir.Model:
-    """Returns a copy in which large initializers are inputs, of which inference needs the shapes only."""
+    """Returns a copy in which large initializers are inputs, of which inference needs the shapes only, and nodes have
+    names, which messages have."""
     copy = cloned(model)
+    for node in walk.all_nodes(copy):
+        node.name = node.name or walk.node_label(node)
     for name, value in list(copy.graph.initializers.items()):
         tensor = value.const_value
         if tensor is None or tensor.nbytes <= _LARGEST or value.is_graph_output():

@@ -11,8 +11,11 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.model_summary import CostRow, Costs
+from onnxsmith.base.words import several
+from onnxsmith.graph.files import closed_axes
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.inlining import inlined
 from onnxsmith.verification.inputs.size_proposals import batches
@@ -42,7 +45,14 @@ def costs(shaped: ir.Model, given: Mapping[str, int], where: str) -> Costs:
     sizes = Sizes(given, batches(signature(shaped)), _names(shaped))
     for dim in signature(shaped).symbols():
         sizes.value(dim)
-    sizes.settle(run_sizes(shaped, sizes.used()))
+    run = run_sizes(shaped, sizes.used())
+    sizes.settle(run.sizes)
+    if run.shapes:
+        shaped = _with_shapes(shaped, run.shapes)
+        if sizes.examples():
+            sizes.at_examples()
+        troubles.append(f"the shapes of {several(len(run.shapes), 'tensor')} were read from a run at these sizes")
+    troubles.append(_misfit(shaped, sizes))
     by, separator, path_of = grouping(node for node in walk.nodes(shaped.graph))
     tally = Tallying(path_of, sizes).tally(shaped.graph)
     weights = stored(shaped, path_of)
@@ -68,6 +78,23 @@ def costs(shaped: ir.Model, given: Mapping[str, int], where: str) -> Costs:
         unsized=tally.unsized,
         assumptions=_assumptions(tally, troubles),
     )
+
+
+def _with_shapes(shaped: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> ir.Model:
+    """Returns a copy in which tensors of the main graph have these shapes."""
+    made = cloned(shaped)
+    for node in made.graph:
+        for value in node.outputs:
+            if value.name and value.name in shapes:
+                value.shape = ir.Shape(shapes[value.name])
+    return made
+
+
+def _misfit(shaped: ir.Model, sizes: Sizes) -> str | None:
+    """Says that shapes do not fit together at these sizes of the inputs, though they do at others."""
+    asked = {name: size for name, size in sizes.used().items() if name not in sizes.examples()}
+    found = closed_axes.conflict(shaped, asked) if asked else None
+    return None if found is None else f"the model does not run at these sizes: {found}"
 
 
 _MADE = re.compile(r"\b_d\d+\b")

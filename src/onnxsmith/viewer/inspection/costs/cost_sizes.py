@@ -138,6 +138,11 @@ class Sizes:
         self._values: dict[str, int] = {}
         self._of_dims: dict[str, int] = {}
         self._computed: dict[str, int] = {}
+        self._at_examples = False
+
+    def at_examples(self) -> None:
+        """Says that shapes hold numbers of a run at example sizes, so that each figure is a guess."""
+        self._at_examples = True
 
     def settle(self, computed: Mapping[str, int]) -> None:
         """Gives symbols that are no dimensions of inputs the sizes that a run of the model showed."""
@@ -169,6 +174,8 @@ class Sizes:
 
     def guessed(self, of: Iterable[str]) -> bool:
         """Whether one of these dimensions has an example size."""
+        if self._at_examples:
+            return True
         names = {name for dim in set(of) for name in (dim, *dims.names_in(dim))}
         return any(self._is_example(name) for name in names if name in self._values)
 

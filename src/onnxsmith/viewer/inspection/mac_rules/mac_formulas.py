@@ -182,6 +182,31 @@ class RuntimeAttention(MacRule):
         return [(2, *out, length) for length in lengths]
 
 
+class JointAttention(MacRule):
+    """Counts onnxruntime's attention that makes Q, K and V itself, and packed ones.
+
+    The count is that of the product of the input, [batch, length, width], with the weights, [width, Q + K + V], and
+    keys · 2 · elements of the output, where the keys are those of this call and the cached keys.
+
+    Source: as `RuntimeAttention`; the operands are those of docs/ContribOperators.md of onnxruntime.
+    """
+
+    operators = ("com.microsoft::Attention", "com.microsoft::QAttention")
+
+    def products(self, node: ir.Node) -> Products | None:
+        rows, weight, out = dims_in(node, 0), dims_in(node, 1), dims_out(node)
+        if rows is None or len(rows) != 3 or weight is None or len(weight) != 2 or out is None:
+            return None
+        lengths: list[Dim] = [rows[1]]
+        past_at = 4 if node.op_type == "Attention" else 8
+        if len(node.inputs) > past_at and node.inputs[past_at] is not None:
+            past = dims_in(node, past_at)  # [2, batch, heads, length, size]
+            if past is None or len(past) != 5:
+                return None
+            lengths.append(past[3])
+        return [(*rows, weight[1]), *((2, *out, length) for length in lengths)]
+
+
 class LinearAttention(MacRule):
     """Counts key size · (elements of V + elements of Y), and with a delta rule the elements of V once more.
 
