@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.editor.dims import factors
+from onnxsmith.editor.dims.equal_axes import BROADCASTING
 from onnxsmith.editor.dims.factors import Atom, Dim
 from onnxsmith.editor.edited_model import depending
 from onnxsmith.graph.structure import walk
@@ -17,6 +19,24 @@ from onnxsmith.verification.run import run
 
 if TYPE_CHECKING:
     from onnxsmith.editor.dims.dimension_propagation import Opening
+
+
+_ELEMENTWISE = {
+    "Abs",
+    "Cast",
+    "Identity",
+    "Neg",
+    "Not",
+    "Sqrt",
+    "Exp",
+    "Log",
+    "Sign",
+    "Floor",
+    "Ceil",
+    "Relu",
+    "Sigmoid",
+}
+"""Lists operators of one operand whose result has its shape, as masks are made of."""
 
 
 class Repeating:
@@ -37,16 +57,54 @@ class Repeating:
         if opening.is_reached(value):
             raise opening.refuse(node, f"axis {axis} of {value.name} keeps the size {factors.size(dim)}")
         inputs = [one for one in opening.work.model.graph.inputs if value in depending(opening.work.model, {one})]
-        if inputs:
-            name = inputs[0].name
-            why = f"axis {axis} of {value.name} has the size {factors.size(dim)}, and comes from the input {name}"
-            axes = [at for at, size in enumerate(opening.static.get(inputs[0], ())) if size == factors.size(dim)]
-            fix = f'open the input too: "{name}:{axes[0] if axes else axis}={factors.text(dim)}"'
-            raise opening.refuse(node, why, fix)
+        if inputs and not opening.is_sized(value):
+            if self._traced(value, axis, dim):
+                opening.notes.append(
+                    f"{walk.node_label(node)}: {value.name} follows {factors.text(dim)} on axis {axis}"
+                )
+                return
+            raise self._comes_from(node, value, axis, dim, inputs[0])
         made = self._one(node, value, axis, dim)
         new = made if isinstance(made, ir.Value) else self._repeated(node, made, axis, dim, broadcast=broadcast)
         node.replace_input_with(index, new)
         opening.notes.append(f"{walk.node_label(node)}: {value.name} follows {factors.text(dim)} on axis {axis}")
+
+    def _comes_from(self, node: ir.Node, value: ir.Value, axis: int, dim: Dim, source: ir.Value) -> OnnxsmithError:
+        """Returns the error for an operand that another input makes with a fixed size."""
+        why = f"axis {axis} of {value.name} has the size {factors.size(dim)}, and comes from the input {source.name}"
+        axes = [at for at, size in enumerate(self._opening.static.get(source, ())) if size == factors.size(dim)]
+        shape = self._opening.dims(source) or []
+        axes = [at for at in axes if at < len(shape) and not factors.is_symbolic(shape[at])]
+        fix = f'open the input too: "{source.name}:{axes[0]}={factors.text(dim)}"' if axes else ""
+        return self._opening.refuse(node, why, fix)
+
+    def _traced(self, value: ir.Value, axis: int, dim: Dim) -> bool:
+        """Lets the operands from which a value is made, element by element, follow the symbol. Returns whether they
+        do."""
+        opening, maker = self._opening, value.producer()
+        if maker is None or maker.domain or maker.graph is not opening.work.model.graph:
+            return False
+        dims = opening.dims(value)
+        if dims is None:
+            return False
+        if maker.op_type in BROADCASTING:
+            for index, operand in enumerate(maker.inputs):
+                known = opening.dims(operand)
+                at = axis - len(dims) + len(known) if known is not None else -1
+                if known is not None and at >= 0 and factors.size(known[at]) == factors.size(dim) != 1:
+                    self.repeat(maker, index, at, dim, broadcast=True)
+        elif maker.op_type == "Unsqueeze":
+            added = opening.integers(maker.inputs[1]) if len(maker.inputs) > 1 else None
+            axes = {int(one) % len(dims) for one in added or () if isinstance(one, int)}
+            if added is None or axis in axes:
+                return False
+            self.repeat(maker, 0, axis - sum(one < axis for one in axes), dim, broadcast=False)
+        elif maker.op_type in _ELEMENTWISE:
+            self.repeat(maker, 0, axis, dim, broadcast=False)
+        else:
+            return False
+        opening.again(maker)
+        return any(map(factors.is_open, opening.dims(value) or ()))
 
     def count(self, node: ir.Node, index: int, part: int, dim: Dim) -> None:
         """Replaces an operand that counts the indices of `dim`, so that it counts to any size.
@@ -96,6 +154,8 @@ class Repeating:
         if all(factor.size == 1 for factor in dim if isinstance(factor, Atom)):
             return self._single(node, value, axis, dim)
         array = self._array(node, value)
+        if any(map(factors.is_symbolic, self._opening.dims(value) or ())) and len(dim) == 1:
+            return self._along_another(node, value, array, axis, dim)
         split = [factor if isinstance(factor, int) else factor.size for factor in dim]
         parts = array.reshape(*array.shape[:axis], *split, *array.shape[axis + 1 :])
         for at, factor in enumerate(dim):
@@ -107,6 +167,15 @@ class Repeating:
                 continue
             return self._progression(node, value, array, axis, dim)
         return parts
+
+    def _along_another(self, node: ir.Node, value: ir.Value, array: np.ndarray, axis: int, dim: Dim) -> ir.Value:
+        """Expands a value that follows a symbol along another axis already."""
+        if not np.array_equal(np.broadcast_to(array.take([0], axis), array.shape), array):
+            why = f"{value.name} has another value at each index of axis {axis}, which holds {factors.text(dim)}"
+            raise self._opening.refuse(node, why)
+        make = self._opening.sizes
+        first = make.node(node, "Slice", [value, *(make.constant([one]) for one in (0, 1, axis))])
+        return self._expanded(node, first, list(array.shape), axis, dim)
 
     def _single(self, node: ir.Node, value: ir.Value, axis: int, dim: Dim) -> ir.Value:
         """Expands a value that has a single index along the symbol."""

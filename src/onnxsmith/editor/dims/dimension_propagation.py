@@ -218,6 +218,15 @@ class Opening:
             elif value in self._reached:
                 self._settle(node, value)
 
+    def again(self, node: ir.Node) -> None:
+        """Follows the symbol through a node once more, because an operand of it follows the symbol now."""
+        self._reached |= depending(self.work.model, set(node.outputs)) | set(node.outputs)
+        self._node(node)
+
+    def is_of_data(self, value: ir.Value) -> bool:
+        """Whether a value of the main graph depends on elements of inputs."""
+        return value in self._data
+
     def infer(self, node: ir.Node) -> None:
         """Infers the shapes of a node's results."""
         functions = self.work.model.functions

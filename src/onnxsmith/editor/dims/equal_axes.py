@@ -12,7 +12,7 @@ Place = tuple[int, int]
 Rank = Callable[[int], int | None]
 """Returns the rank of an operand; None if the operand is left out or its rank is unknown."""
 
-_BROADCASTING = {
+BROADCASTING = {
     "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
     "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "PRelu", "Sub", "Sum", "Where", "Xor",
 }  # fmt: skip
@@ -32,7 +32,7 @@ class Group:
 def groups(node: ir.Node, rank: Rank) -> Iterator[Group]:
     """Yields the groups of a node of the default domain."""
     count, kind = len(node.inputs), node.op_type
-    if kind in _BROADCASTING:
+    if kind in BROADCASTING:
         yield from _aligned(range(count), rank)
     elif kind == "Concat":
         axis = node.attributes["axis"].as_int()
@@ -64,9 +64,16 @@ def groups(node: ir.Node, rank: Rank) -> Iterator[Group]:
         for at in range(rank(0) or 0):
             if at != axis:
                 yield Group(tuple((index, at) for index in range(count)))
+        if kind == "ScatterElements":
+            yield Group(((1, axis), (2, axis)))
     elif kind == "ScatterND":
-        for at in range((rank(1) or 1) - 1):
+        rows = (rank(1) or 1) - 1
+        for at in range(rows):
             yield Group(((1, at), (2, at)))
+        indices = node.inputs[1]
+        depth = indices.shape[-1] if indices is not None and indices.shape else None
+        for at in range(depth if isinstance(depth, int) else rank(0) or 0, rank(0) or 0):
+            yield Group(((0, at), (2, at - (depth if isinstance(depth, int) else 0) + rows)))
     elif kind == "GatherND":
         for at in range(node.attributes.get_int("batch_dims", 0)):
             yield Group(((0, at), (1, at)))

@@ -44,12 +44,23 @@ def count_rows(opening: Opening, node: ir.Node) -> None:
         return
     dims, index = opening.dims(node.inputs[0]), node.inputs[1]
     parts = _static(opening, index) if index is not None else None
-    if dims is None or index is None or not parts or opening.is_reached(index):
+    if dims is None or index is None or not parts or opening.is_reached(index) or opening.is_of_data(index):
         return
     batch = node.attributes.get_int("batch_dims", 0)
     for part in range(parts[-1]):
         if factors.is_open(dims[batch + part]):
             opening.repeating.count(node, 1, part, dims[batch + part])
+
+
+def _scatter(opening: Opening, node: ir.Node) -> list[Dim] | None:
+    """Repeats the constant data of a ScatterND along its first axis, if the indices have the symbol there, too:
+    exporters write into zeros row by row. The comparison of rows judges it."""
+    data, rows = opening.dims(node.inputs[0]), opening.dims(node.inputs[1])
+    if data is None or not rows or not data or opening.is_reached(node.inputs[0]):
+        return None
+    if factors.is_open(rows[0]) and factors.size(rows[0]) == factors.size(data[0]):
+        opening.repeating.repeat(node, 0, 0, rows[0], broadcast=False)
+    return None
 
 
 def _reshape(opening: Opening, node: ir.Node) -> list[Dim] | None:
@@ -84,7 +95,10 @@ def _reshape(opening: Opening, node: ir.Node) -> list[Dim] | None:
 
 def _told(dims: Sequence[Dim], *, was: bool = False) -> str:
     """Writes a shape; if `was` is set, as it was before: with the size of each dimension that was not symbolic."""
-    texts = [str(factors.size(dim)) if was and factors.is_open(dim) else factors.text(dim) for dim in dims]
+    texts = [
+        factors.text(dim) if factors.is_symbolic(dim) and not (was and factors.is_open(dim)) else str(factors.size(dim))
+        for dim in dims
+    ]
     return f"[{', '.join(texts)}]"
 
 
@@ -129,7 +143,8 @@ def _expand(opening: Opening, node: ir.Node) -> list[Dim] | None:
 def _resize(opening: Opening, node: ir.Node) -> list[Dim] | None:
     """Computes the target sizes: a symbolic size is multiplied by the original's ratio of target size to input size."""
     dims, after = opening.dims(node.inputs[0]), _static(opening, node.outputs[0])
-    if len(node.inputs) < 4 or dims is None or after is None or _constant(node.inputs[3]) is None:
+    held = opening.integers(node.inputs[3]) if len(node.inputs) > 3 else None
+    if dims is None or after is None or held is None or not all(isinstance(one, int) for one in held):
         return None
     axes = [axis % len(dims) for axis in node.attributes.get_ints("axes", ())] or list(range(len(dims)))
     if not any(factors.is_open(dims[axis]) for axis in axes):
@@ -290,4 +305,5 @@ _RULES: dict[str, Callable[[Opening, ir.Node], list[Dim] | None]] = {
     "Split": _split,
     "Squeeze": _squeeze,
     "Gather": _gather,
+    "ScatterND": _scatter,
 }

@@ -32,8 +32,11 @@ from onnxsmith.verification.inputs.user_inputs import sizes
 from onnxsmith.verification.run import run
 from onnxsmith.verification.sessions import verify_models
 
-_CLOSE = 1e-4
-"""Limits the change of a row, relative to its output, that counts as rounding when another row changes. A choice."""
+_CLOSE = 2e-6
+"""Limits the change of a row, relative to its output, that counts as rounding when another row changes. A choice: both
+runs have the same sizes, so that kernels round alike; float32 rounds to 6e-8."""
+_FAR = 64
+"""The factor of the second change of a row. A choice: a softmax over nearly equal numbers hardly shows the first."""
 
 
 @dataclass
@@ -66,13 +69,24 @@ class Rows:
         outputs = {self._old(self.work.outputs, name): place for name, place in self.outputs.items()}
         outputs = {name: place for name, place in outputs.items() if name in names}
         without = sorted(names & {self._old(self.work.outputs, name) for name in self.others})
-        found = tried(candidate, self.symbol, self.size, self.known, sizes(settings.sizes), settings.seed)
-        why = self._mixed(original, candidate, inputs, outputs, found.feeds)
+        runtime, several = _runtime(original, settings), list[str]()
+        found = tried(candidate, self.symbol, self.size, self.known, sizes(settings.sizes), settings.seed, runtime)
+        if without:
+            shapes = self._shapes(candidate, found.feeds, runtime)
+            self._refuse_fixed(without, shapes, inputs)
+            outputs |= {name: place for name in without if (place := _place(shapes, name)) is not None}
+            without = [name for name in without if name not in outputs]
+            several = [name for name in without if len(_moving([one.get(name, ()) for one in shapes.values()])) > 1]
+        if not outputs and found.is_closed(self.size):
+            raise _does_not_run(self.symbol, self.size, found.refused, sizes(settings.sizes).get(self.symbol))
+        why = self._mixed(original, candidate, inputs, outputs, found.feeds, runtime)
         if not why and outputs and not without and found.together:
             why = "the sizes of other dimensions have to change with it"
         model = load(original)
         if not why and outputs and opset_conversion.of(model) < LEAST_OPSET:
             why, without = f"the comparison needs opset {LEAST_OPSET}", []
+        if not why and without and set(without) == set(several):
+            why = f"{', '.join(several)} has it on several axes"
         if why or not outputs or without:
             part = self._ran(part, found, why, without)
         elif found.refused:
@@ -90,6 +104,38 @@ class Rows:
             runs=(*part.runs, *(run for run in rows.runs if run not in part.runs)),
             notes=(*part.notes, f"{said}, computed {self.size} at a time"),
         )
+
+    def _shapes(
+        self, candidate: Path | ir.Model, feeds: Mapping[int, Feed], runtime: str | None
+    ) -> dict[int, dict[str, tuple[int, ...]]]:
+        """Returns the shapes of the outputs at each size that the model takes."""
+        return {
+            size: {name: np.shape(value) for name, value in ran_on(candidate, feed.values, runtime).items()}
+            for size, feed in feeds.items()
+        }
+
+    def _refuse_fixed(
+        self, names: Sequence[str], shapes: Mapping[int, Mapping[str, tuple[int, ...]]], inputs: Mapping[str, int]
+    ) -> None:
+        """Refuses an output whose first axis keeps the size of a batch of several rows.
+
+        Raises:
+            OnnxsmithError: `edit/frozen-dim`.
+        """
+        if self.size < 2 or any(axis != 0 for axis in inputs.values()):
+            return
+        for name in names:
+            found = {one.get(name) for one in shapes.values()}
+            shape = next(iter(found), None)
+            if len(shapes) > 1 and len(found) == 1 and shape and shape[0] == self.size:
+                raise problem(
+                    "edit/frozen-dim",
+                    f"the output {name} keeps the size of {self.symbol}",
+                    where=f"its shape is {list(shape)} at {self.symbol} = {', '.join(map(str, sorted(shapes)))}",
+                    why=f"something that makes its rows holds the number {self.size}",
+                    fix=f"`onnxsmith inspect MODEL {name}` shows what makes it; export the model with this dimension "
+                    "dynamic, or keep it static",
+                )
 
     def _old(self, ports: Mapping[str, str | None], name: str) -> str:
         return ports.get(name) or name
@@ -121,6 +167,7 @@ class Rows:
         inputs: Mapping[str, int],
         outputs: Mapping[str, tuple[int, int]],
         feeds: Mapping[int, Feed],
+        runtime: str | None,
     ) -> str:
         """Returns why rows cannot be compared: an output of the original has rows that depend on each other. The test
         changes the first row and looks for changes in the other rows. With a single row the original cannot show this
@@ -133,15 +180,17 @@ class Rows:
             return ""
         source, size = (original, self.size) if self.size > 1 else (candidate, more)
         values = feeds[size].values
-        first, second = (ran_on(source, one) for one in (values, _first_row_changed(values, inputs)))
-        for name, (axis, each) in outputs.items():
-            a, b = first.get(name), second.get(name)
-            if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or a.dtype.kind not in "fiub":
-                continue
-            rest = np.arange(each, a.shape[axis])
-            left, right = (np.nan_to_num(one.take(rest, axis).astype(np.float64)) for one in (a, b))
-            if np.abs(left - right).max(initial=0) > _CLOSE * max(np.abs(left).max(initial=0), 1e-30):
-                return f"the rows of output {name} depend on each other"
+        first = ran_on(source, values, runtime)
+        for factor in (1, _FAR):
+            second = ran_on(source, _first_row_changed(values, inputs, factor), runtime)
+            for name, (axis, each) in outputs.items():
+                a, b = first.get(name), second.get(name)
+                if not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or a.dtype.kind not in "fiub":
+                    continue
+                rest = np.arange(each, a.shape[axis])
+                left, right = (np.nan_to_num(one.take(rest, axis).astype(np.float64)) for one in (a, b))
+                if np.abs(left - right).max(initial=0) > _CLOSE * max(np.abs(left).max(initial=0), 1e-30):
+                    return f"the rows of output {name} depend on each other"
         return ""
 
     def _ran(self, part: Verification, found: Tried, why: str, without: list[str]) -> Verification:
@@ -163,13 +212,43 @@ class Rows:
         return []
 
 
-def _first_row_changed(values: Mapping[str, Any], inputs: Mapping[str, int]) -> dict[str, Any]:
-    """Returns the values with the first row replaced by the second row."""
+def _moving(shapes: Sequence[tuple[int, ...]]) -> list[int]:
+    """Returns the axes along which shapes of one rank differ."""
+    if len({len(shape) for shape in shapes}) != 1:
+        return []
+    return [axis for axis in range(len(shapes[0])) if len({shape[axis] for shape in shapes}) > 1]
+
+
+def _runtime(original: Path | ir.Model, settings: Verify) -> str | None:
+    """Returns the runtime on which sizes are tried: another one may take a size that this one refuses. Returns None if
+    the usual runtime does not take the original."""
+    name = settings.runtime or runtimes.default()
+    try:
+        with runtimes.get(name).prepare(original):
+            return name
+    except OnnxsmithError:
+        return None
+
+
+def _place(shapes: Mapping[int, Mapping[str, tuple[int, ...]]], name: str) -> tuple[int, int] | None:
+    """Returns the axis of an output that follows the size, with the elements for each row; None unless exactly one axis
+    does."""
+    found = {size: one[name] for size, one in shapes.items() if name in one}
+    moving = _moving(list(found.values()))
+    if len(moving) != 1:
+        return None
+    each = {shape[moving[0]] / size for size, shape in found.items()}
+    number = next(iter(each))
+    return (moving[0], int(number)) if len(each) == 1 and number == int(number) > 0 else None
+
+
+def _first_row_changed(values: Mapping[str, Any], inputs: Mapping[str, int], factor: int) -> dict[str, Any]:
+    """Returns the values with the first row replaced by the second row, in floats times a factor."""
     changed = dict(values)
     for name, axis in inputs.items():
         array = np.array(values[name])
         front = np.moveaxis(array, axis, 0)  # a view
-        front[0] = front[1]
+        front[0] = front[1] * np.asarray(factor, front.dtype) if front.dtype.kind == "f" else front[1]
         changed[name] = array
     return changed
 
@@ -356,13 +435,23 @@ class Tried:
         taken = ", ".join(str(size) for size in sorted([*self.feeds, *self.together]))
         return f"the edited model runs at {taken}{self.restriction(', and not at ')}"
 
+    def is_closed(self, size: int) -> bool:
+        """Whether the model refuses sizes, and takes none above the original's."""
+        return bool(self.refused) and max([*self.feeds, *self.together], default=0) <= size
+
     def restriction(self, start: str) -> str:
         """Returns the refused sizes, after the text `start`; "" if no size was refused."""
         return start + ", ".join(str(size) for size in sorted(self.refused)) if self.refused else ""
 
 
 def tried(
-    candidate: Path | ir.Model, symbol: str, size: int, known: Mapping[str, int], given: Mapping[str, Size], seed: int
+    candidate: Path | ir.Model,
+    symbol: str,
+    size: int,
+    known: Mapping[str, int],
+    given: Mapping[str, Size],
+    seed: int,
+    runtime: str | None = None,
 ) -> Tried:
     """Runs the edited model at the original's `size` of `symbol`, and at other sizes. The other sizes are the size in
     `given`, if any; else the usual sizes, and multiples if the model takes none of the usual sizes, all in the range of
@@ -380,7 +469,7 @@ def tried(
     def fits(one: int, beside: Mapping[str, int]) -> bool:
         try:
             feed = generator.feed({**others, **beside, symbol: one}, seed=seed + one)
-            ran_on(candidate, feed.values)
+            ran_on(candidate, feed.values, runtime)
         except OnnxsmithError as error:
             found.refused.setdefault(one, error)
             return False
@@ -458,6 +547,6 @@ def _does_not_run(symbol: str, size: int, refused: Mapping[int, OnnxsmithError],
     )
 
 
-def ran_on(source: Path | ir.Model, values: Mapping[str, Any]) -> dict[str, Any]:
+def ran_on(source: Path | ir.Model, values: Mapping[str, Any], runtime: str | None = None) -> dict[str, Any]:
     """Runs a model and returns its outputs."""
-    return dict(run(source, values).outputs)
+    return dict(run(source, values, runtime=runtime).outputs)
