@@ -55,6 +55,11 @@ class Repeating:
         assert value is not None
         # It depends on the opened input, yet keeps its size: nothing computes the elements it would need.
         if opening.is_reached(value):
+            if self._traced(value, axis, dim):
+                opening.notes.append(
+                    f"{walk.node_label(node)}: {value.name} follows {factors.text(dim)} on axis {axis}"
+                )
+                return
             raise opening.refuse(node, f"axis {axis} of {value.name} keeps the size {factors.size(dim)}")
         inputs = [one for one in opening.work.model.graph.inputs if value in depending(opening.work.model, {one})]
         if inputs and not opening.is_sized(value):
@@ -181,12 +186,22 @@ class Repeating:
         """Expands a value that has a single index along the symbol."""
         opening, shape = self._opening, self._opening.dims(value)
         assert shape is not None
+        if len(dim) == 1 and self._is_zero(value):
+            opening.doubts.counts = True
+            if opening.choice.counts:
+                array = self._array(node, value)
+                return self._grown(node, array, np.ones([1] * array.ndim, array.dtype), axis, dim)
         sizes = [factors.size(one) for one in shape]
         split = [1 if isinstance(factor, Atom) else factor for factor in dim]
         if len(split) > 1:
             target = [*sizes[:axis], *split, *sizes[axis + 1 :]]
             value = opening.sizes.node(node, "Reshape", [value, opening.sizes.constant(target)])
         return self._expanded(node, value, sizes, axis, dim)
+
+    def _is_zero(self, value: ir.Value) -> bool:
+        """Whether a value is a constant of zeros in int64, which may be the number of the only row."""
+        tensor = ir.convenience.get_const_tensor(value)
+        return tensor is not None and tensor.dtype == ir.DataType.INT64 and not np.asarray(tensor.numpy()).any()
 
     def _repeated(self, node: ir.Node, parts: np.ndarray | None, axis: int, dim: Dim, *, broadcast: bool) -> ir.Value:
         assert parts is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
@@ -38,14 +39,35 @@ class _One:
         return iter((self._node,))
 
 
+@dataclass
+class Choice:
+    """What a size of 1 may mean. With `late` a Reshape to several dimensions of 1 puts the symbol into the last of
+    them, else into the first. With `counts` a constant 0 is the number of the only row, and becomes 0 to N - 1, else it
+    is 0 for each row."""
+
+    late: bool = False
+    counts: bool = False
+
+
+CHOICES = (Choice(), Choice(late=True), Choice(counts=True), Choice(late=True, counts=True))
+"""The choices in the order of trial."""
+
+
 class Opening:
     """Opens frozen sizes in a model. `opened` are the dimensions of graph inputs that are symbolic now. `static` are
     the shapes that all values had before, with the numbers of `beside` for symbols that the inputs had."""
 
     def __init__(
-        self, work: Work, opened: Mapping[ir.Value, Mapping[int, str]], static: Static, beside: Mapping[str, int]
+        self,
+        work: Work,
+        opened: Mapping[ir.Value, Mapping[int, str]],
+        static: Static,
+        beside: Mapping[str, int],
+        choice: Choice = CHOICES[0],
     ) -> None:
-        self.work, self.static = work, static
+        self.work, self.static, self.choice = work, static, choice
+        self.doubts = Choice()
+        """Says which choices made a difference."""
         self.sizes = Sizes(work, self._made)
         self.repeating = Repeating(self)
         self.notes: list[str] = []

@@ -55,18 +55,23 @@ def as_dim(dim: Dim) -> int | ir.SymbolicDim:
     return ir.SymbolicDim(text(dim)) if is_symbolic(dim) else size(dim)
 
 
-def redistributed(dims: Sequence[Dim], sizes: Sequence[int]) -> list[Dim] | None:
+def redistributed(dims: Sequence[Dim], sizes: Sequence[int], *, late: bool = False) -> list[Dim] | None:
     """Distributes the factors of `dims`, in memory order, over dimensions of the given sizes, as a Reshape does.
     Returns None if a symbol would have to be divided. A symbol s of size 1 fits in several places. Such a symbol takes
     a target dimension of size 1 if there is such a dimension. If the dimension behind it is divided, it joins the first
     part, as the batch joins the heads of an attention: (L, s, H·E) → (L, H, E) becomes (L, s·H, E). Else it joins the
-    dimension before it: (L, s, E) → (L, E) becomes (L·s, E)."""
+    dimension before it: (L, s, E) → (L, E) becomes (L·s, E). Of several target dimensions of size 1 in a row it takes
+    the first, or with `late` the last: (s, E) → (1, 1, E) becomes (s, 1, E) or (1, s, E)."""
     left = _merged(dims)
     if any(isinstance(factor, int) and factor == 0 for factor in left) or 0 in sizes:
         return None
     found: list[Dim] = []
     for index, need in enumerate(sizes):
-        taken = _take(left, need, next(iter(sizes[index + 1 :]), None))
+        then = next(iter(sizes[index + 1 :]), None)
+        if late and need == then == 1:
+            found.append((1,))
+            continue
+        taken = _take(left, need, then)
         if taken is None:
             return None
         found.append(taken)

@@ -69,7 +69,8 @@ def _reshape(opening: Opening, node: ir.Node) -> list[Dim] | None:
     dims, sizes = opening.dims(node.inputs[0]), _static(opening, node.outputs[0])
     if dims is None or sizes is None:
         return None
-    wanted = factors.redistributed(dims, sizes)
+    wanted = factors.redistributed(dims, sizes, late=opening.choice.late)
+    opening.doubts.late |= wanted != factors.redistributed(dims, sizes, late=not opening.choice.late)
     if wanted is None and any(factors.is_symbolic(dim) and not factors.is_open(dim) for dim in dims):
         return None  # the shape may be computed from that symbol, in a way that has no factors
     if wanted is None:

@@ -77,7 +77,8 @@ class Rows:
             outputs |= {name: place for name in without if (place := _place(shapes, name)) is not None}
             without = [name for name in without if name not in outputs]
             several = [name for name in without if len(_moving([one.get(name, ()) for one in shapes.values()])) > 1]
-        if not outputs and found.is_closed(self.size):
+        is_batch = self.size > 1 and all(axis == 0 for axis in inputs.values())
+        if (not outputs or is_batch) and found.is_closed(self.size):
             raise _does_not_run(self.symbol, self.size, found.refused, sizes(settings.sizes).get(self.symbol))
         why = self._mixed(original, candidate, inputs, outputs, found.feeds, runtime)
         if not why and outputs and not without and found.together:
@@ -210,6 +211,48 @@ class Rows:
         except OnnxsmithError:
             return [f"the edited model refuses {self.symbol} = 0"]
         return []
+
+
+_AGREES = 1e-3
+"""Limits the difference, relative to the largest magnitude, at which one of several choices is taken. A choice: the
+comparison that follows has tolerances of its own."""
+
+
+def agrees(original: ir.Model, candidate: ir.Model, rows: Rows, seed: int) -> bool:
+    """Whether a model runs at other sizes, and its first and last rows there are those of the original. This only
+    chooses between edits, and is no verification."""
+    try:
+        runtime = _runtime(original, Verify())
+        found = tried(candidate, rows.symbol, rows.size, rows.known, {}, seed, runtime)
+        runs = {size: ran_on(candidate, feed.values, runtime) for size, feed in found.feeds.items()}
+        shapes = {size: {name: np.shape(value) for name, value in one.items()} for size, one in runs.items()}
+        places = rows.outputs | {name: at for name in rows.others if (at := _place(shapes, name)) is not None}
+        larger = [size for size in found.feeds if size > rows.size]
+        for size in larger:
+            for start in (0, size - rows.size):
+                feed = {
+                    name: value.take(range(start, start + rows.size), rows.inputs[name])
+                    if name in rows.inputs
+                    else value
+                    for name, value in found.feeds[size].values.items()
+                }
+                theirs = ran_on(original, feed, runtime)
+                for name, (axis, each) in places.items():
+                    part = runs[size][name].take(range(start * each, (start + rows.size) * each), axis)
+                    if not _is_near(theirs[name], part):
+                        return False
+    except OnnxsmithError:
+        return False
+    return bool(larger)
+
+
+def _is_near(a: Any, b: Any) -> bool:
+    if not isinstance(a, np.ndarray) or a.shape != np.shape(b):
+        return False
+    if a.dtype.kind not in "fc":
+        return bool(np.array_equal(a, b))
+    scale = max(float(np.abs(np.nan_to_num(a)).max(initial=0)), 1e-30)
+    return bool(np.abs(np.nan_to_num(a) - np.nan_to_num(b)).max(initial=0) <= _AGREES * scale)
 
 
 def _moving(shapes: Sequence[tuple[int, ...]]) -> list[int]:
@@ -467,12 +510,16 @@ def tried(
     found = Tried()
 
     def fits(one: int, beside: Mapping[str, int]) -> bool:
+        at = {**others, **beside, symbol: one}
         try:
-            feed = generator.feed({**others, **beside, symbol: one}, seed=seed + one)
+            feed = generator.feed(at, seed=seed + one)
             ran_on(candidate, feed.values, runtime)
         except OnnxsmithError as error:
-            found.refused.setdefault(one, error)
-            return False
+            fitting = _with_other_integers(candidate, generator, at, seed + one, runtime)
+            if fitting is None:
+                found.refused.setdefault(one, error)
+                return False
+            feed = fitting
         found.refused.pop(one, None)
         if beside:
             found.together.append(one)
@@ -497,6 +544,18 @@ def tried(
     if size in found.refused or (found.refused and len(found.feeds) + len(found.together) < 2):
         raise _does_not_run(symbol, size, found.refused, given.get(symbol))
     return found
+
+
+def _with_other_integers(
+    candidate: Path | ir.Model, generator: Generator, at: Mapping[str, int], seed: int, runtime: str | None
+) -> Feed | None:
+    """Returns an input of these sizes that the model takes: lengths and row numbers have to be small. Returns None if
+    there is none, or if no input has integers."""
+    if not any("int" in port.dtype for port in generator.signature.required()):
+        return None
+    with runtimes.get(runtime or runtimes.default()).prepare(candidate) as session:
+        found = Search(Tries(session, Plan(generator, known=at, seed=seed))).base()
+    return None if found is None else found.feed
 
 
 def _others(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.editor.dims import factors
 from onnxsmith.editor.dims.default_inputs import as_constants
-from onnxsmith.editor.dims.dimension_propagation import Opening
+from onnxsmith.editor.dims.dimension_propagation import CHOICES, Choice, Opening
 from onnxsmith.editor.dims.requests import Request, requests
-from onnxsmith.editor.dims.row_comparison import Rows
+from onnxsmith.editor.dims.row_comparison import Rows, agrees
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.node_placement import import_operators, port
 from onnxsmith.editor.steps.base import Step
@@ -25,6 +25,7 @@ from onnxsmith.graph.shapes.dims import evaluate, names_in
 from onnxsmith.graph.shapes.symbolic_inference import inferred_outputs
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import is_symbol
 from onnxsmith.graph.surgery.inlining import inlined
 
@@ -403,15 +404,57 @@ def _resize(values: dict[str, ir.Value], new: dict[str, dict[int, int | str]], f
 def _open(work: Work, found: list[Request]) -> None:
     """Makes fixed dimensions symbolic."""
     found = _without_functions(work, found)
-    opened: dict[ir.Value, dict[int, str]] = {}
-    for one in found:
-        opened.setdefault(one.value, {})[one.axis] = str(one.new)
-    with as_constants(work, opened) as replaced:
-        opening = _opening(work, opened)
+    before = cloned(work.model)
+    first: OnnxsmithError | None = None
+    for choice in CHOICES:
+        try:
+            opening, replaced = _by(work, found, choice)
+        except OnnxsmithError as error:
+            if error.problem.id != "edit/frozen-dim":
+                raise
+            first = first or error
+        else:
+            is_doubtful = opening.doubts.late or opening.doubts.counts
+            if not is_doubtful or all(agrees(before, work.model, rows, _SEED) for rows in _rows(work, opening, found)):
+                break
+        found = _restored(work, before, found)
+    else:
+        if first is not None:
+            raise first
+        opening, replaced = _by(work, found, CHOICES[0])  # the comparison says what is wrong
     for name in replaced:
         DropInput(name).apply(work)
         opening.notes.append(f"{name} is no graph input any more: its default held a size, which was replaced")
     work.notes.extend(opening.notes)
+    work.also.extend(rows.compared for rows in _rows(work, opening, found))
+
+
+_SEED = 0
+
+
+def _by(work: Work, found: list[Request], choice: Choice) -> tuple[Opening, list[str]]:
+    """Opens the dimensions by one choice. Also returns the inputs with defaults that are not read any more."""
+    opened: dict[ir.Value, dict[int, str]] = {}
+    for one in found:
+        opened.setdefault(one.value, {})[one.axis] = str(one.new)
+    with as_constants(work, opened) as replaced:
+        opening = _opening(work, opened, choice)
+    return opening, replaced
+
+
+def _restored(work: Work, before: ir.Model, found: list[Request]) -> list[Request]:
+    """Undoes an attempt. Returns the requests with the inputs of the restored model."""
+    names = [one.value.name for one in found]
+    work.become(cloned(before), inlines=True)
+    inputs = {value.name: value for value in work.model.graph.inputs}
+    return [replace(one, value=inputs[name]) for one, name in zip(found, names, strict=True)]
+
+
+def _rows(work: Work, opening: Opening, found: list[Request]) -> Iterator[Rows]:
+    """Yields what is to compare for each symbol."""
+    opened: dict[ir.Value, dict[int, str]] = {}
+    for one in found:
+        opened.setdefault(one.value, {})[one.axis] = str(one.new)
     sizes = {str(one.new): int(one.was) for one in found if one.was is not None}
     shapes = inferred_outputs(work.model) if any(opening.dims(one) is None for one in work.model.graph.outputs) else {}
     for symbol, size in sizes.items():
@@ -424,7 +467,7 @@ def _open(work: Work, found: list[Request]) -> None:
                 rows.outputs[value.name or ""] = axis
             elif opening.is_reached(value):
                 rows.others.append(value.name or "")
-        work.also.append(rows.compared)
+        yield rows
 
 
 def _axis(shape: ir.Shape | None, symbol: str) -> tuple[int, int] | None:
@@ -435,7 +478,7 @@ def _axis(shape: ir.Shape | None, symbol: str) -> tuple[int, int] | None:
     return (places[0], 1) if len(places) == 1 and texts[places[0]] == symbol else None
 
 
-def _opening(work: Work, opened: Mapping[ir.Value, Mapping[int, str]]) -> Opening:
+def _opening(work: Work, opened: Mapping[ir.Value, Mapping[int, str]], choice: Choice) -> Opening:
     """Follows the opened dimensions through the model, and replaces the constants that fix them."""
     work.infer()
     _forget_unreadable(work)
@@ -449,7 +492,7 @@ def _opening(work: Work, opened: Mapping[ir.Value, Mapping[int, str]]) -> Openin
     }
     work.reshape(*opened)
     work.resize()
-    opening = Opening(work, opened, static, beside)
+    opening = Opening(work, opened, static, beside, choice)
     opening.run()
     return opening
 
