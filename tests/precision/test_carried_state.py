@@ -80,7 +80,23 @@ def test_states_in_the_data_are_used_as_they_are() -> None:
     states = DRAW.standard_normal((STEPS, 1, 2)).astype(np.float32)
     found = given(MODEL, data=[{"x": x, "h": h} for x, h in zip(CHUNKS, states, strict=True)])
     assert all(not sample.carried for sample in steps_of(found))
-    assert not found.notes
+    assert "each sample is a single step from the states in the data (h)" in found.notes[0]
+
+
+def test_states_that_were_recorded_are_carried() -> None:
+    h, data = np.zeros((1, 2), np.float32), []
+    w = np.array([[1.0, 0.5], [-0.5, 1.0]], np.float32)
+    for at, chunk in enumerate(CHUNKS):
+        h = np.zeros((1, 2), np.float32) if at == 30 else h  # another recording
+        data.append({"x": chunk, "h": h})
+        h = np.float32(0.99) * h + chunk @ w
+    found = given(MODEL, data=data)
+    first = STEPS - len(steps_of(found))
+    assert [at + first for at, one in enumerate(steps_of(found)) if not one.carried] == [first, 30]
+    assert "states are carried" in found.notes[0]
+    with runtimes.get("onnxruntime").prepare(MODEL) as session:
+        assert found.scoring.first(session).value == 1
+    assert 1 - scored(filter_of(0.95), found) > 0.02
 
 
 def test_a_state_in_a_sample_starts_a_recording() -> None:

@@ -1038,3 +1038,34 @@ def test_a_file_on_which_the_runtime_crashes_at_the_end_is_a_problem_of_the_resu
     assert result.report.verdict is Verdict.FAILED
     assert [one.id for one in result.report.problems] == ["quantize/target-refuses"]
     assert "crashes on the float16 file" in result.report.problems[0].what
+
+
+def test_scales_of_features_are_not_folded_into_a_product_of_8_bits(tmp_path: Path) -> None:
+    scale = np.ones((1, WIDTH), np.float32)
+    scale[0, 3] = 1000.0
+    given = from_text(
+        f"""<ir_version: 8, opset_import: ["": 17]> g (float[n,{WIDTH}] x, float[1,{WIDTH}] s, float[{WIDTH},{WIDTH}] w)
+        => (float[n,{WIDTH}] y) {{ a = Div(x, s) y = MatMul(a, w) }}"""
+    )
+    for name, array in {"s": scale, "w": weights((WIDTH, WIDTH), 1)}.items():
+        value = next(one for one in given.graph.inputs if one.name == name)
+        value.const_value = ir.tensor(array, name=name)
+        given.graph.inputs.remove(value)
+        given.graph.register_initializer(value)
+    onnxsmith.quantize(given, tmp_path / "o.onnx", to="int8-dynamic", measure_time=False)
+    x = (np.random.default_rng(0).standard_normal((32, WIDTH)) * scale).astype(np.float32)
+    want = (x / scale) @ weights((WIDTH, WIDTH), 1)
+    found = onnxsmith.run(tmp_path / "o.onnx", {"x": x}).outputs["y"]
+    assert np.abs(found - want).max() < 0.05 * np.abs(want).max()
+
+
+def test_a_weight_that_several_products_share_is_stored_once(tmp_path: Path) -> None:
+    text = f"""<ir_version: 8, opset_import: ["": 17]> g (float[n,{WIDTH}] x, float[{WIDTH},{WIDTH}] w)
+        => (float[n,{WIDTH}] y) {{ a = Gemm<transB = 1>(x, w) b = Tanh(a) c = Gemm<transB = 1>(b, w) d = Tanh(c)
+        y = Gemm<transB = 1>(d, w) }}"""
+    given = from_text(text)
+    value = given.graph.inputs[1]
+    value.const_value = ir.tensor(weights((WIDTH, WIDTH), 1), name="w")
+    given.graph.inputs.remove(value)
+    given.graph.register_initializer(value)
+    assert len(written_out(given).graph.initializers) == 1

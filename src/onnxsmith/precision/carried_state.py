@@ -10,7 +10,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
@@ -66,7 +68,10 @@ def stepped(
     """
     wanted = {pair.input for pair in states}
     if all(wanted <= sample.feeds.keys() for sample in samples):
-        return samples, ()
+        follows = _following(session, states, samples)
+        if sum(follows) < _MOSTLY * len(follows):
+            return samples, (_single(states),)
+        return _again(states, samples, follows), (note(states, len(follows)),)
     own = list(itertools.islice(samples, _STEPS + 1))
     notes = [note(states, min(len(own), _STEPS))]
     if len(own) > _STEPS:
@@ -94,6 +99,55 @@ def stepped(
         for at, (sample, feed) in enumerate(zip(own, found.feeds, strict=True))
     ]
     return Samples(lambda: iter(made), samples.described), tuple(notes)
+
+
+_MOSTLY = 0.5
+"""The share of the samples that has to follow the sample before, so that the data is a recording. A choice."""
+_NEAR = 1e-3
+"""The difference, relative to the largest magnitude, at which a state in the data is that of the step before. A choice:
+it may have been recorded on another runtime."""
+
+
+def _following(session: Session, states: tuple[Fed, ...], samples: Samples) -> list[bool]:
+    """Says for each sample whether its states are those that the model returned for the sample before."""
+    found: list[bool] = []
+    outputs: Any = None
+    for sample in samples:
+        found.append(
+            outputs is not None
+            and all(_is_near(np.asarray(sample.feeds[one.input]), np.asarray(outputs[one.output])) for one in states)
+        )
+        outputs = sample.run(session)
+    return found
+
+
+def _is_near(a: Any, b: Any) -> bool:
+    if a.shape != b.shape:
+        return False
+    if a.dtype.kind != "f":
+        return bool(np.array_equal(a, b))
+    scale = float(np.abs(np.nan_to_num(b)).max(initial=0))
+    return bool(np.abs(np.nan_to_num(a) - np.nan_to_num(b)).max(initial=0) <= _NEAR * max(scale, 1e-30))
+
+
+def _again(states: tuple[Fed, ...], samples: Samples, follows: list[bool]) -> Samples:
+    """Returns samples of which those that follow the sample before get its states."""
+    carried = {pair.input: pair.output for pair in states}
+
+    def steps() -> Iterator[Sample]:
+        for sample, is_next in zip(samples, follows, strict=True):
+            yield replace(sample, carried=carried if is_next else {})
+
+    return Samples(steps, samples.described)
+
+
+def _single(states: tuple[Fed, ...]) -> str:
+    """Says in the report that each sample is a step of its own."""
+    shown = first_few([pair.input for pair in states], _SHOWN)
+    return (
+        f"each sample is a single step from the states in the data ({shown}): errors that add up from step to step are "
+        "not in the score; leave the states out of the data to run its samples one after the other"
+    )
 
 
 def divided(samples: Samples) -> tuple[Samples, Samples]:

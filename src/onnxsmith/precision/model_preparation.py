@@ -15,10 +15,12 @@ from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.graph.surgery.float32_copy import is_double, single
 from onnxsmith.graph.surgery.inlining import inlined
 from onnxsmith.optimizer.simplify import simplify
+from onnxsmith.precision.input_scaling import scaled_inputs
 from onnxsmith.precision.narrowable_nodes import Operators, fill_dtypes, labels
 from onnxsmith.precision.weight_counts import own_weights, replaceable
 from onnxsmith.precision.weight_storage import LEAST
@@ -53,7 +55,7 @@ def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepar
         model = model if made is None else made
     widen(model)
     if simplified:
-        model = simplify(model, verify=False).model or model
+        model = _simplified(model)
     model, not_inlined = inlined(model)
     model, not_inferred = inferred(model)
     notes += [not_inlined or "", not_inferred or ""]
@@ -62,6 +64,19 @@ def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepar
     fill_dtypes(model, Operators(model, runtimes.get(runtimes.default())))
     _name(model)
     return Prepared(model, tuple(note for note in notes if note), simplified)
+
+
+def _simplified(model: ir.Model) -> ir.Model:
+    """Simplifies a model without making its file larger. Scales of inputs that differ from feature to feature stay
+    where they are."""
+    given = cloned(model)
+    extra = [value for value in scaled_inputs(given) if value.name]
+    given.graph.outputs.extend(extra)  # an output is never folded into a weight
+    made = simplify(given, verify=False, max_growth=0).model or given
+    kept = [value for value in made.graph.outputs if value.name not in {one.name for one in extra}]
+    made.graph.outputs.clear()
+    made.graph.outputs.extend(kept)
+    return made
 
 
 def _name(model: ir.Model) -> None:

@@ -16,6 +16,7 @@ from onnxsmith.base.words import first_few, in_place_of, several
 from onnxsmith.comparison.outputs.state_names import Fed
 from onnxsmith.exporter import factory
 from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.dim_ranges import Size
 from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.precision import calibration_data, carried_state
@@ -26,10 +27,12 @@ from onnxsmith.precision.scores.base import Pairs, Score, is_whole
 from onnxsmith.precision.scores.prediction_scores import Top1
 from onnxsmith.precision.scoring import Budget, Scored, Scoring, is_finite
 from onnxsmith.runtimes.base import Session
+from onnxsmith.verification import random_draws
 from onnxsmith.verification.explore import Explorer, Plan
 from onnxsmith.verification.inputs import size_limits
 from onnxsmith.verification.inputs.generate import Generator
 from onnxsmith.verification.rounding import roundings
+from onnxsmith.verification.value_comparison import is_float
 
 _SHOWN = 5
 """The most samples that a problem names. A choice."""
@@ -243,6 +246,33 @@ def _generated(
     if refused:
         notes += (f"generated states were not carried from step to step: {refused}",)
     return Samples(lambda: iter(samples), "generated inputs"), notes
+
+
+def refuse_random(model: ir.Model, scoring: Scoring, session: Session) -> None:
+    """Refuses a model that gives other outputs when it runs again on the same sample.
+
+    Raises:
+        OnnxsmithError: `quantize/random`.
+    """
+    sample = next(iter(scoring.limited()), None)
+    if sample is None:
+        return
+    first, second = sample.run(session), sample.run(session)
+    for name, value in first.items():
+        a, b = np.asarray(value), np.asarray(second[name])
+        if np.array_equal(a, b, equal_nan=is_float(a)):
+            continue
+        drawing = [f"{walk.op_name(node)} {walk.node_label(node)}" for node in random_draws.nodes(model)]
+        raise problem(
+            "quantize/random",
+            "the model gives other outputs when it runs again on the same sample",
+            where=f"output {name}, {sample.name}",
+            why=f"it draws random numbers: {first_few(drawing, _SHOWN)}"
+            if drawing
+            else "an operator gives other numbers from run to run",
+            fix="export the network in evaluation mode, without these operators; a score that changes from run to run "
+            "judges no model",
+        )
 
 
 def _function(given: Any) -> Callable[..., Any] | None:

@@ -42,7 +42,7 @@ from onnxsmith.precision.model_preparation import Prepared, narrow_again, prepar
 from onnxsmith.precision.narrowable_nodes import labels
 from onnxsmith.precision.quantisation_process import Arithmetic
 from onnxsmith.precision.quantisation_report import Outcome
-from onnxsmith.precision.quantisation_request import Given, Request, read, refuse_worthless
+from onnxsmith.precision.quantisation_request import Given, Request, read, refuse_random, refuse_worthless
 from onnxsmith.precision.scoring import Budget, Scored
 from onnxsmith.precision.variant_evaluation import WORDS, Evaluations
 from onnxsmith.runtimes import base as runtimes
@@ -226,6 +226,7 @@ class _Quantising:
         self.runtime: Runtime = runtimes.get("onnxruntime")
         with stage("score"), self.runtime.prepare(loaded) as session:
             self.given: Given = read(loaded, request, session)
+            refuse_random(loaded, self.given.scoring, session)
             self.before: Scored = self.given.scoring.first(session)
         refuse_worthless(self.before, self.given.scoring.score, is_real=self.given.is_real)
         power = score_power.measured(loaded, self.given, self.before, self.runtime, is_accepted=request.write_unsure)

@@ -21,16 +21,29 @@ from onnxsmith.precision.scores.agreement import Agreement
 from onnxsmith.precision.scoring import Scored
 from onnxsmith.runtimes.base import Runtime
 
-_SAMPLES = 64
+_SAMPLES = 256
 """Limits the samples on which outputs are damaged. A choice: their outputs are held in memory."""
+_HELD_BYTES = 1 << 28
+"""Limits the bytes of these outputs. A choice."""
 _WITH_WEIGHTS = 16
-"""Limits the samples on which damaged weights are measured. A choice: each share is one more run of the model."""
-_ORDERS = 8
+"""Limits the samples on which damaged weights are measured at first. If 100% does not move the score there, all samples
+are taken. A choice: of 16 decisions a budget of 2% sees no single one."""
+_ORDERS = 16
 """Limits the orders in which samples get outputs of others. A choice: a score at chance gets better in half of them."""
+_TURNED = 8
+"""The most samples of which each gets the outputs of the next one, and so on. More are shuffled, because labels may
+repeat in turn."""
+_DEVIATIONS = 2.5
+"""How many standard deviations the score has to be better than in the mean of the orders. A choice: chance reaches it
+once in 160 times."""
+_DRAWS = 3
+"""How often weights are put off by 100%. A choice: a single draw may hit a decision by luck."""
 _SHARES = (1.0, 0.2, 0.05)
 """How far weights are put off, the most first."""
 _MOST_BYTES = 1 << 28
 """Limits the bytes of weights that are copied to damage them. A choice."""
+
+_CHANCE = "the outputs of shuffled samples"
 
 Pairs = Sequence[tuple[Mapping[str, Any], Any, str]]
 """Holds the outputs of each sample, its label, and its name."""
@@ -95,22 +108,33 @@ def _measured(model: ir.Model, given: Given, before: Scored, runtime: Runtime) -
             (moves if all(_moves(given, held, one) for one in orders) else blind).append(what)
     if blind:
         raise _blind(given, held, blind[0], before)
+    if given.scoring.has_labels and _is_chance(given, held, _of_others(outputs)):
+        raise _blind(given, held, _CHANCE, before)
     is_small = _bytes(model) <= _MOST_BYTES
     untried += [] if is_small else ["weights that are off: the model has more than 256 MiB of weights"]
     for share in _SHARES if is_small else ():
         what = f"weights off by {share:.0%}"
-        few = held[:_WITH_WEIGHTS]
         try:
-            other = off(model, share)
-            if other is None:
-                untried.append("weights that are off: the model has no weights of floats")
-                break
-            with runtime.prepare(other) as session:
-                damaged = [outputs for outputs, _, _ in _held(given, session, len(few))]
+            found = False
+            for seed in range(_DRAWS if share == _SHARES[0] else 1):
+                other = off(model, share, seed)
+                if other is None:
+                    break
+                with runtime.prepare(other) as session:
+                    if seed:
+                        found = _leaves(given, before, session)
+                    else:
+                        few = held[:_WITH_WEIGHTS]
+                        found = _moves(given, few, [outputs for outputs, _, _ in _held(given, session, len(few))])
+                if found:
+                    break
         except OnnxsmithError as error:
             untried.append(f"{what}: {error.problem.what}")
             continue
-        if _moves(given, few, damaged):
+        if other is None:
+            untried.append("weights that are off: the model has no weights of floats")
+            break
+        if found:
             moves.append(what)
             continue
         blind.append(what)
@@ -155,11 +179,11 @@ def worst(model: ir.Model, given: Given, runtime: Runtime) -> Worst | None:
     )
 
 
-def off(model: ir.Model, share: float) -> ir.Model | None:
+def off(model: ir.Model, share: float, seed: int = 0) -> ir.Model | None:
     """Returns a copy of the model whose weights of floats are off by a share of their size, up or down at random; None
     if it has none. Single numbers stay."""
     made, changed = model.clone(), False
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     for value in list(made.graph.initializers.values()):
         tensor = value.const_value
         if tensor is None or tensor.dtype is None or not tensor.dtype.is_floating_point() or tensor.size < 2:
@@ -174,10 +198,13 @@ def off(model: ir.Model, share: float) -> ir.Model | None:
 
 
 def _held(given: Given, session: Any, most: int) -> Iterator[tuple[Mapping[str, Any], Any, str]]:
-    scoring = given.scoring
+    scoring, nbytes = given.scoring, 0
     for index, (sample, outputs) in enumerate(in_order(itertools.islice(scoring.limited(), most), session)):
         label = sample.label if scoring.has_labels else scoring.label_of(index)
         yield outputs, label, sample.name
+        nbytes += sum(np.asarray(value).nbytes for value in outputs.values())
+        if nbytes > _HELD_BYTES:
+            return
 
 
 def _moves(given: Given, held: Pairs, damaged: Sequence[Mapping[str, Any]]) -> bool:
@@ -195,6 +222,15 @@ def _moves(given: Given, held: Pairs, damaged: Sequence[Mapping[str, Any]]) -> b
     return not given.budget.allows(right, wrong, score.better)
 
 
+def _leaves(given: Given, before: Scored, session: Any) -> bool:
+    """Whether a damaged model is out of the budget on all samples."""
+    try:
+        value = given.scoring.of(session).value
+    except OnnxsmithError:  # the user's functions may take no such outputs, which is to notice them
+        return True
+    return not given.budget.allows(before.value, value, given.scoring.score.better)
+
+
 def _decoded(
     given: Given, outputs: Iterable[Mapping[str, Any]], labels: Sequence[Any], names: Sequence[str]
 ) -> list[tuple[Any, Any]]:
@@ -202,13 +238,32 @@ def _decoded(
     return [(decode(one, name), label) for one, label, name in zip(outputs, labels, names, strict=True)]
 
 
+def _is_chance(given: Given, held: Pairs, orders: Sequence[Sequence[Mapping[str, Any]]]) -> bool:
+    """Whether the score is not much better than with outputs of other samples, as with labels that do not belong to the
+    samples."""
+    score, labels, names = given.scoring.score, [one for _, one, _ in held], [one for _, _, one in held]
+    try:
+        with np.errstate(all="ignore"):
+            right = float(score.value(_decoded(given, [one for one, _, _ in held], labels, names)))
+            others = [float(score.value(_decoded(given, one, labels, names))) for one in orders]
+    except Exception:  # noqa: BLE001 — the user's functions may take no such outputs, which is to notice them
+        return False
+    finite = [one for one in others if math.isfinite(one)]
+    spread = float(np.std(finite)) if len(finite) >= _TURNED else 0.0
+    ahead = (right - float(np.mean(finite))) * (1 if score.better == "higher" else -1) if finite else math.inf
+    return spread > 0 and ahead < _DEVIATIONS * spread
+
+
 def _of_others(outputs: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]]:
-    """Returns, several times, the outputs of another sample for each sample: of the next, of the next but one, … If the
-    labels do not fit the model, some of these score as well as the right ones. Returns none if there is one sample, or
-    if the sizes differ."""
+    """Returns, several times, the outputs of another sample for each sample. If the labels do not fit the model, some
+    of these score as well as the right ones. Returns none if there is one sample, or if the sizes differ."""
     if not _alike(outputs):
         return []
-    return [[*outputs[by:], *outputs[:by]] for by in range(1, min(_ORDERS, len(outputs) - 1) + 1)]
+    count = len(outputs)
+    if count <= _TURNED:
+        return [[*outputs[by:], *outputs[:by]] for by in range(1, count)]
+    random = np.random.default_rng(0)
+    return [[outputs[at] for at in random.permutation(count)] for _ in range(_ORDERS)]
 
 
 def _mean(outputs: Sequence[Mapping[str, Any]]) -> list[Sequence[Mapping[str, Any]]]:
@@ -287,7 +342,8 @@ def _blind(given: Given, held: Pairs, what: str, before: Scored) -> OnnxsmithErr
     elif scoring.decode is not None and len(held) > 1 and _is_one_prediction(given, held):
         reason = f"--decode gives the same prediction for all {samples}"
         fix = "correct the function: call it in Python on what `onnxsmith run` gives"
-    elif scoring.has_labels and what == "outputs of other samples":
+    elif scoring.has_labels and what in ("outputs of other samples", _CHANCE):
+        reason = f"it is hardly better than with {what}" if what == _CHANCE else reason
         fix = "check that the labels belong to these samples, and that the metric reads them; or give more samples: "
         fix += "--data DATA"
     elif not isinstance(scoring.score, Agreement) and not scoring.has_labels:

@@ -29,19 +29,24 @@ def written_out(model: ir.Model, only: Collection[str] | None = None) -> ir.Mode
     Add."""
     made = cloned(model)
     names = Names(made)
+    turned: dict[ir.Value, ir.Value] = {}
+    """Maps a weight to its transposed form, which all of its readers share."""
     for node in [one for one in made.graph if is_plain(one) and (only is None or one.name in only)]:
         weight = node.inputs[1]
         assert weight is not None
         assert weight.const_value is not None
         matrix = weight
-        if "transB" in node.attributes and node.attributes["transB"].as_int():
+        is_turned = "transB" in node.attributes and node.attributes["transB"].as_int() != 0
+        if is_turned and weight in turned:
+            matrix = turned[weight]
+        elif is_turned:
             array = np.ascontiguousarray(weight.const_value.numpy().T)
             name = names.free(f"{weight.name}_transposed")
             tensor = ir.tensor(array, name=name)
             matrix = ir.Value(
                 name=name, const_value=tensor, type=ir.TensorType(tensor.dtype), shape=ir.Shape(array.shape)
             )
-            made.graph.initializers[name] = matrix
+            made.graph.initializers[name] = turned[weight] = matrix
         result, bias = node.outputs[0], node.inputs[2] if len(node.inputs) > _BIAS else None
         product = ir.Node("", "MatMul", [node.inputs[0], matrix], name=node.name)
         product.outputs[0].type, product.outputs[0].shape = result.type, result.shape

@@ -208,6 +208,7 @@ class _Pruning:
         try:
             with stage("score"), self._runtime.prepare(loaded) as session:
                 given = requests.read(loaded, request, session)
+                requests.refuse_random(loaded, given.scoring, session)
                 return given, given.scoring.first(session)
         except OnnxsmithError as error:
             raise pruning_report.of_dtype(error, loaded) from error
@@ -223,9 +224,20 @@ class _Pruning:
         if not self._curve:
             raise self._none_at(top)
         if found is None or not self._size(found):  # a small share may remove no channel at all
-            refused = pruning_report.budget_not_met(self._curve, self._given, self.before)
+            refused = pruning_report.budget_not_met(
+                self._curve, self._given, self.before, self._singly(top) if self._choice.multiple is None else 0
+            )
             return _Done(top, None, {}, 0, refused=(refused,), verdict=Verdict.FAILED)
         return self.at(found)
+
+    def _singly(self, top: float) -> int:
+        """Counts the channels that go within the budget if layers need not keep a multiple; 0 if none do."""
+        curve, choice = self._curve, self._choice
+        self._curve, self._choice = [], replace(choice, multiple=1)
+        found = Search(self._meets, self._request.evaluations, self._size).largest(top)
+        count = 0 if found is None else self._size(found)
+        self._curve, self._choice = curve, choice
+        return count
 
     def _cut(self, share: float) -> tuple[ir.Model, Kept, int]:
         gone = self._choice.gone(self._found.free, self._scores, share)

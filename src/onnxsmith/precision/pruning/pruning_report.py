@@ -190,8 +190,9 @@ def none_at(share: float, idle: Sequence[FixedChannels], least: int | None) -> O
     )
 
 
-def budget_not_met(curve: Sequence[SharePoint], given: Given, before: Scored) -> Problem:
-    """Makes the problem for a search in which no evaluated share met the budget."""
+def budget_not_met(curve: Sequence[SharePoint], given: Given, before: Scored, singly: int = 0) -> Problem:
+    """Makes the problem for a search in which no evaluated share met the budget. `singly` are the channels that go
+    within it if layers need not keep a multiple."""
     best = min((one for one in curve if one.removed), key=lambda one: one.share, default=curve[0])
     score = given.scoring.score
     bound = given.budget.bound(before.value, score.better)
@@ -201,7 +202,8 @@ def budget_not_met(curve: Sequence[SharePoint], given: Given, before: Scored) ->
         "no share of channels meets the budget",
         where=f"{score.title} {had}, at worst {least} is allowed",
         why=f"{len(curve)} shares were evaluated; the smallest that removes a channel, {best.share:.3g}, has {reached}",
-        fix=f"{given.budget.wider(before.value, best.score, score.better)}; or prune without one, and train the "
+        fix=(f"give --multiple 1, with which {several(singly, 'channel goes', 'channels go')}; or " if singly else "")
+        + f"{given.budget.wider(before.value, best.score, score.better)}; or prune without one, and train the "
         "smaller model on: see docs/pruning.md",
     ).problem
 
