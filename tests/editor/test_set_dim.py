@@ -67,6 +67,28 @@ ROWS = {
 }
 
 
+CHOICES = {
+    "the last of two dimensions of 1": """g (float[1,6] x) => (float[1,4] y)
+      <int64[3] s = {1,1,6}, int64[2] t = {1,6}, float[6,4] w = {1,2,3,4,1,2,3,4,1,2,3,4,1,2,3,4,1,2,3,4,1,2,3,4},
+       int64[1] zero = {0}> { a = Reshape(x, s) b = ReduceMax<keepdims = 0>(a, zero) y = MatMul(b, w) }""",
+    "the first of two dimensions of 1": """g (float[1,6] x) => (float[1,1,6] y)
+      <int64[3] s = {1,1,6}> { a = Reshape(x, s) y = Softmax<axis = 1>(a) }""",
+    "a 0 that numbers the only row": """g (float[1,5,4] x, int64[1] at) => (float[1,4] y)
+      <int64[1,1] rows = {0}, int64[1] one = {1}> {
+      c = Unsqueeze(at, one) i = Concat<axis = 1>(rows, c) y = GatherND(x, i) }""",
+}
+SCATTERED = {
+    "zeros that rows are written into": """g (float[2,3] x) => (float[2,4] y)
+      <float[2,4] data = {0,0,0,0,0,0,0,0}, int64[2,3,2] at = {0,0,0,1,0,2,1,0,1,1,1,2}> {
+      y = ScatterND(data, at, x) }""",
+    "ones that are counted": """g (int64[2,3] x) => (float[2,5] y)
+      <float[2,5] data = {0,0,0,0,0,0,0,0,0,0}, float[2,3] ones = {1,1,1,1,1,1}> {
+      y = ScatterElements<axis = 1, reduction = "add">(data, x, ones) }""",
+}
+MASK = """g (float[1,6] x, int64[1] length) => (float[1,6] y) <int64[1,6] at = {0,1,2,3,4,5}, int64[1] one = {1}> {
+  n = Unsqueeze(length, one) keep = Less(at, n) m = Cast<to = 1>(keep) y = Mul(x, m) }"""
+
+
 STATE = (
     HEAD
     + """g (float[5,2,3] x) => (float[1,2,1] h)
@@ -436,3 +458,51 @@ def with_open_batch(text: str, folder: Path) -> Edit:
     with onnxsmith.edit(saved(HEAD + text, folder), folder / "o.onnx") as m:
         m.set_dim("x:0=batch")
     return m
+
+
+@pytest.mark.parametrize("kind", list(CHOICES))
+def test_what_a_size_of_1_means_is_found_by_the_rows(kind: str, tmp_path: Path) -> None:
+    dims = "x:0=batch at:0=batch" if "int64[1] at" in CHOICES[kind] else "x:0=batch"
+    with onnxsmith.edit(saved(HEAD + CHOICES[kind], tmp_path), tmp_path / "o.onnx") as m:
+        m.set_dim(dims.split())
+    assert any(note.startswith("at batch = 1, 2, 3 each row") for note in part(m).notes), part(m)
+
+
+@pytest.mark.parametrize("kind", list(SCATTERED))
+def test_what_rows_are_scattered_into_follows(kind: str, tmp_path: Path) -> None:
+    found = part(with_open_batch(SCATTERED[kind], tmp_path))
+    assert any(note.startswith("at batch = 1, 2, 3, 5 each row") for note in found.notes), found
+
+
+def test_a_mask_of_constants_and_lengths_follows(tmp_path: Path) -> None:
+    with onnxsmith.edit(saved(HEAD + MASK, tmp_path), tmp_path / "o.onnx") as m:
+        m.set_dim("x:1=t")
+    x, length = np.ones((1, 9), np.float32), np.array([7])
+    found = onnxsmith.run(tmp_path / "o.onnx", {"x": x, "length": length}).outputs["y"]
+    assert found.tolist() == [[1.0] * 7 + [0.0] * 2]
+
+
+def test_a_constant_that_follows_two_dimensions(tmp_path: Path) -> None:
+    text = """g (float[1,2,3,3] x) => (float[1,3,3,3] y) <float[1,1,3,3] z = {4,4,4,4,4,4,4,4,4}> {
+      y = Concat<axis = 1>(x, z) }"""
+    with onnxsmith.edit(saved(HEAD + text, tmp_path), tmp_path / "o.onnx") as m:
+        m.set_dim(["x:2=h", "x:3=w"])
+    found = onnxsmith.run(tmp_path / "o.onnx", {"x": np.ones((1, 2, 5, 4), np.float32)}).outputs["y"]
+    assert found.shape == (1, 3, 5, 4)
+    assert (found[:, 2] == 4).all()
+
+
+def test_an_output_that_keeps_its_rows_is_refused(tmp_path: Path) -> None:
+    text = """g (float[2,3] x) => (float[2,3] y) <float[2,3] w = {1,2,3,4,5,6}> {
+      s = ReduceMax<keepdims = 0>(x) y = Mul(w, s) }"""
+    error = refused(text, "x:0=batch", tmp_path)
+    assert error.problem.id == "edit/frozen-dim"
+    assert "the output y keeps the size of batch" in error.problem.what
+
+
+def test_no_other_runtime_decides_on_sizes(tmp_path: Path) -> None:
+    text = """g (float[4,3] x, int64[4,3] at) => (float[4,3] y) <float[4,3] ones = {1,1,1,1,1,1,1,1,1,1,1,1}> {
+      n = Neg(x) y = ScatterElements<axis = 1>(n, at, ones) }"""
+    with onnxsmith.edit(saved(HEAD + text, tmp_path), tmp_path / "o.onnx") as m:
+        m.set_dim(["x:0=batch", "at:0=batch"])
+    assert any("each row is the original's" in note for note in part(m).notes), part(m)

@@ -192,6 +192,30 @@ class Rows:
                 left, right = (np.nan_to_num(one.take(rest, axis).astype(np.float64)) for one in (a, b))
                 if np.abs(left - right).max(initial=0) > _CLOSE * max(np.abs(left).max(initial=0), 1e-30):
                     return f"the rows of output {name} depend on each other"
+        if any(axis != 0 for axis in inputs.values()):
+            for model, at in ((source, size), (candidate, max(feeds))):
+                values = feeds[at].values
+                found = self._placed(model, values, inputs, outputs, ran_on(model, values, runtime), runtime)
+                if found:
+                    return found
+        return ""
+
+    def _placed(
+        self,
+        source: Path | ir.Model,
+        values: Mapping[str, Any],
+        inputs: Mapping[str, int],
+        outputs: Mapping[str, tuple[int, int]],
+        first: Mapping[str, Any],
+        runtime: str | None,
+    ) -> str:
+        """Returns why rows cannot be compared, if they depend on their place, as with positions and masks: the rows are
+        turned round, and have to be turned round in the outputs. The rows of a batch never depend on it."""
+        second = ran_on(source, {name: _reversed(values[name], inputs.get(name), 1) for name in values}, runtime)
+        for name, (axis, each) in outputs.items():
+            a, b = first.get(name), second.get(name)
+            if isinstance(a, np.ndarray) and not _is_near(_reversed(a, axis, each), b):
+                return f"the rows of output {name} depend on their place"
         return ""
 
     def _ran(self, part: Verification, found: Tried, why: str, without: list[str]) -> Verification:
@@ -227,6 +251,8 @@ def agrees(original: ir.Model, candidate: ir.Model, rows: Rows, seed: int) -> bo
         runs = {size: ran_on(candidate, feed.values, runtime) for size, feed in found.feeds.items()}
         shapes = {size: {name: np.shape(value) for name, value in one.items()} for size, one in runs.items()}
         places = rows.outputs | {name: at for name in rows.others if (at := _place(shapes, name)) is not None}
+        if any(name not in places for name in rows.others):
+            return False  # another choice may lead the rows to each output
         larger = [size for size in found.feeds if size > rows.size]
         for size in larger:
             for start in (0, size - rows.size):
@@ -260,6 +286,14 @@ def _moving(shapes: Sequence[tuple[int, ...]]) -> list[int]:
     if len({len(shape) for shape in shapes}) != 1:
         return []
     return [axis for axis in range(len(shapes[0])) if len({shape[axis] for shape in shapes}) > 1]
+
+
+def _reversed(array: Any, axis: int | None, each: int) -> Any:
+    """Returns an array whose rows of `each` elements along an axis are in the opposite order."""
+    if axis is None or not isinstance(array, np.ndarray) or array.shape[axis] % each:
+        return array
+    order = np.arange(array.shape[axis]).reshape(-1, each)[::-1].ravel()
+    return array.take(order, axis)
 
 
 def _runtime(original: Path | ir.Model, settings: Verify) -> str | None:
