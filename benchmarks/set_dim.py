@@ -22,11 +22,15 @@ CASES = (
     "bart-ts-2", "opt-new-2", "vit-ts-1", "vit-new-2", "clip_vision-ours-2", "dinov2-new-1", "swin-ts-2", "swin-new-1",
     "segformer-new-2", "detr-ts-1", "deberta_v2-new-2", "convnext-ours-1", "resnet-ts-1", "mobilenet_v2-new-2",
     "lstm-ts-2", "gru-ours-2", "separable-ts-2", "unet-new-1", "unet-ts-2", "attention-new-2", "sampler-ts-1",
-    "stateful-new-2",
+    "stateful-new-2", "albert-new-1", "bart-new-1", "bert-new-1", "clip_text-ts-1", "clip_vision-ts-1", "convnext-ts-1",
+    "deberta_v2-ts-1", "detr-new-2", "dinov2-ts-2", "gemma-new-1", "gpt_neox-ts-1", "gru-ts-1", "lstm-new-1",
+    "mistral-new-2", "mobilenet_v2-ts-1", "phi-ts-1", "qwen2-new-2", "resnet-new-2", "segformer-ts-1",
+    "separable-new-1", "t5-ts-1", "vit-new-1", "wav2vec2-ts-1", "spectrum-ts-1", "streaming-ts-1", "streaming-new-2",
+    "last-ts-2", "last-new-1", "written-ts-2", "heads-new-1",
 )  # fmt: skip
 FOLDER = Path(__file__).parent.parent / ".bench-set-dim"
 TIMEOUT = 900
-TARGET = 27
+TARGET = 54
 
 
 def one(case: str, folder: Path) -> str:
@@ -44,6 +48,19 @@ def one(case: str, folder: Path) -> str:
         "unet": lambda: Network(fixed.UNet(), {"x": torch.randn(BATCH, 3, 32, 32)}, {"x": {0: "batch"}}),
         "attention": lambda: Network(fixed.Attention(), {"x": torch.randn(BATCH, 12, 16)}, {"x": {0: "batch"}}),
         "sampler": lambda: Network(fixed.Sampler(), {"x": torch.randn(BATCH, 4, 16, 16)}, {"x": {0: "batch"}}),
+        "spectrum": lambda: Network(fixed.Spectrum(), {"x": torch.randn(BATCH, 320)}, {"x": {0: "batch"}}),
+        "streaming": lambda: Network(
+            fixed.Streaming(),
+            {"x": torch.randn(BATCH, 5, 8), "z": torch.randn(BATCH, 4), "h": torch.randn(1, BATCH, 16)},
+            {"x": {0: "batch"}, "z": {0: "batch"}, "h": {1: "batch"}},
+        ),
+        "last": lambda: Network(
+            fixed.Last(),
+            {"words": torch.randint(0, 30, (BATCH, 6)), "lengths": torch.randint(1, 7, (BATCH,))},
+            {"words": {0: "batch"}, "lengths": {0: "batch"}},
+        ),
+        "written": lambda: Network(fixed.Written(), {"x": torch.randn(BATCH, 6, 9)}, {"x": {0: "batch"}}),
+        "heads": lambda: Network(fixed.Heads(), {"x": torch.randn(BATCH, 10, 16)}, {"x": {0: "batch"}}),
         "stateful": lambda: Network(fixed.Stateful(), {"x": torch.randn(BATCH, 10, 8)}, {"x": {0: "batch"}}),
     }
     torch.manual_seed(0)
@@ -51,7 +68,8 @@ def one(case: str, folder: Path) -> str:
     network.module.eval()
     batched = {input_: next(axis for axis, dim in axes.items() if dim == "batch")
                for input_, axes in network.dynamic.items() if "batch" in axes.values()}  # fmt: skip
-    inputs = {key: value[:batch] if key in batched else value for key, value in network.inputs.items()}
+    inputs = {key: value.narrow(batched[key], 0, batch) if key in batched else value
+              for key, value in network.inputs.items()}  # fmt: skip
     file = folder / f"{case}.onnx"
     if not file.exists():
         folder.mkdir(exist_ok=True)

@@ -74,3 +74,70 @@ class Stateful(nn.Module):
         hidden, _ = self.cell(x, (state, state))
         best = x[:, :, 0].argmax(1)
         return hidden[torch.arange(x.shape[0]), best]
+
+
+class Spectrum(nn.Module):
+    """A front end of windows by torch.stft, which pads by way of a dimension of 1, and a layer over the bands."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.window = nn.Buffer(torch.hann_window(64))
+        self.layer = nn.Linear(33, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = torch.stft(x, 64, 32, window=self.window, return_complex=True, pad_mode="constant")
+        return self.layer(torch.view_as_real(found).square().sum(-1).transpose(1, 2))
+
+
+class Streaming(nn.Module):
+    """A recurrent layer that takes back its state, which has the batch on axis 1, and a state that is viewed to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.begin = nn.GRU(8, 16, batch_first=True), nn.Linear(4, 16)
+
+    def forward(self, x: torch.Tensor, z: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y, after = self.cell(x, h + self.begin(z).view(1, z.shape[0], 16))
+        return y, after
+
+
+class Last(nn.Module):
+    """The step of each row at its length, by row numbers, and a mask by the lengths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.layer = nn.Embedding(30, 8), nn.Linear(8, 6)
+
+    def forward(self, words: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        hidden = torch.tanh(self.layer(self.words(words)))
+        mask = torch.arange(words.shape[1])[None, :] < lengths[:, None]
+        mean = (hidden * mask[..., None]).sum(1) / lengths[:, None]
+        return hidden[torch.arange(words.shape[0]), lengths - 1], mean
+
+
+class Written(nn.Module):
+    """Writes parts of its input into zeros, in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(9, 9)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.zeros(x.shape[0], 6, 9)
+        y[:, :2, 1:] = x[:, :2, :-1]
+        y[:, 2:4] = torch.relu(x[:, 2:4])
+        return self.layer(y)
+
+
+class Heads(nn.Module):
+    """Attention whose batch joins the heads, with learned positions and a causal mask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places = nn.Parameter(torch.randn(1, 10, 16))
+        self.attention = nn.MultiheadAttention(16, 4, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.places
+        mask = torch.full((10, 10), float("-inf")).triu(1)
+        return self.attention(x, x, x, attn_mask=mask, need_weights=False)[0]

@@ -52,6 +52,11 @@ def not_finite(path: Path) -> None:
     save(filled(TEXT, w1=np.where(np.arange(WIDTH) == 3, np.float32(np.nan), W1), w2=W2, w3=W3), path)
 
 
+def drawing(path: Path) -> None:
+    text = TEXT.replace("a = MatMul(x, w1)", "e = RandomNormalLike(x) s = Add(x, e) a = MatMul(s, w1)")
+    save(filled(text, w1=W1, w2=W2, w3=W3), path)
+
+
 def half(path: Path) -> None:
     text = TEXT.replace("float[", "float16[")
     save(filled(text, w1=W1.astype(np.float16), w2=W2.astype(np.float16), w3=W3.astype(np.float16)), path)
@@ -239,6 +244,13 @@ CASES = [
         "prune/budget-not-met",
         f"{PRUNE} --data data.npz --budget 0",
         WITH_DATA,
+    ),
+    Case(
+        "quantize/random",
+        QUANTIZE,
+        {**WITH_DATA, "net.onnx": drawing},
+        changes=NET,
+        says=["in evaluation mode"],
     ),
     Case("prune/ruined", f"{PRUNE} --share 90% --multiple 1 --data data.npz", WITH_DATA),
     Case("prune/not-finite", PRUNE, {"net.onnx": not_finite}, changes=NET, says=["export the network again"]),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.comparison.outputs.comparison_setup import Compared, compared, evidence
 from onnxsmith.comparison.outputs.sides import SideSource, as_programs, renamed, side, under
 from onnxsmith.deployment.benching.subjects import Failed, Subject
@@ -211,11 +212,9 @@ def checked(lead: Ready, other: Ready, feed: Feed, tolerance: float | None) -> C
     if other.subject.target is lead.subject.target and other.subject.on == lead.subject.on:
         return Check(True, "the same model on the same runtime")
     try:
-        with ExitStack() as stack:
-            read = _read(lead, other, feed, tolerance, stack)
-            with read.a.prepare() as first, read.b.prepare() as second, ExitStack() as probes:
-                sides = Side(read.a.label, first), Side(read.b.label, under(second, read.b.interface, read.a.interface))
-                part = verify(*sides, read.plan, read.tolerances, evidence(read, probes))
+        part = _judged(lead, other, feed, tolerance, generate=False)
+        if part.unsure:  # one input shows too little: others are generated, as `compare` does
+            part = _judged(lead, other, feed, tolerance, generate=True)
     except OnnxsmithError as error:
         kind = error.problem.id
         told = False if kind in ("verify/interface", "verify/outputs-differ") else None
@@ -228,14 +227,25 @@ def checked(lead: Ready, other: Ready, feed: Feed, tolerance: float | None) -> C
     return Check(False, f"output {bad.name!r} differs: {bad.reason}" if bad else "; ".join(part.notes))
 
 
-def _read(lead: Ready, other: Ready, feed: Feed, tolerance: float | None, stack: ExitStack) -> Compared:
+def _judged(lead: Ready, other: Ready, feed: Feed, tolerance: float | None, *, generate: bool) -> Verification:
+    """Compares the outputs on `feed`, and on generated inputs if `generate` is set."""
+    with ExitStack() as stack:
+        read = _read(lead, other, feed, tolerance, stack, generate=generate)
+        with read.a.prepare() as first, read.b.prepare() as second, ExitStack() as probes:
+            sides = Side(read.a.label, first), Side(read.b.label, under(second, read.b.interface, read.a.interface))
+            return verify(*sides, read.plan, read.tolerances, evidence(read, probes))
+
+
+def _read(
+    lead: Ready, other: Ready, feed: Feed, tolerance: float | None, stack: ExitStack, *, generate: bool
+) -> Compared:
     read = compared(
         _given(lead.subject),
         _given(other.subject),
         inputs=[feed],
         sizes=None,
         runtime=None,
-        generate=False,
+        generate=generate,
         seed=0,
         tolerance=tolerance,
         per_layer=False,
