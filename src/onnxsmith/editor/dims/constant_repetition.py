@@ -104,12 +104,28 @@ class Repeating:
             if added is None or axis in axes:
                 return False
             self.repeat(maker, 0, axis - sum(one < axis for one in axes), dim, broadcast=False)
+        elif maker.op_type == "Reshape":
+            return self._reshaped(maker, value, axis, dim)
         elif maker.op_type in _ELEMENTWISE:
             self.repeat(maker, 0, axis, dim, broadcast=False)
         else:
             return False
         opening.again(maker)
         return any(map(factors.is_open, opening.dims(value) or ()))
+
+    def _reshaped(self, maker: ir.Node, value: ir.Value, axis: int, dim: Dim) -> bool:
+        """Puts -1 at the symbol's place in the constant shape of a Reshape whose operand has unknown sizes."""
+        opening = self._opening
+        held, dims = opening.integers(maker.inputs[1]), opening.dims(value)
+        if opening.dims(maker.inputs[0]) is not None or dims is None or held is None or len(held) != len(dims):
+            return False
+        if not all(isinstance(one, int) and one > 0 for one in held) or held[axis] != factors.size(dim):
+            return False
+        numbers = [-1 if at == axis else int(one) for at, one in enumerate(held) if isinstance(one, int)]
+        maker.replace_input_with(1, opening.sizes.constant(numbers))
+        opening.notes.append(f"{walk.node_label(maker)}: {held} → {numbers}")
+        opening.declare(value, [dim if at == axis else one for at, one in enumerate(dims)])
+        return True
 
     def count(self, node: ir.Node, index: int, part: int, dim: Dim) -> None:
         """Replaces an operand that counts the indices of `dim`, so that it counts to any size.

@@ -245,6 +245,11 @@ class Opening:
         self._reached |= depending(self.work.model, set(node.outputs)) | set(node.outputs)
         self._node(node)
 
+    def declare(self, value: ir.Value, dims: list[Dim]) -> None:
+        """Gives a value dimensions that inference cannot find."""
+        value.shape = ir.Shape([factors.as_dim(dim) for dim in dims])
+        self._dims[value] = dims
+
     def is_of_data(self, value: ir.Value) -> bool:
         """Whether a value of the main graph depends on elements of inputs."""
         return value in self._data
