@@ -73,6 +73,13 @@ CHOICES = {
        int64[1] zero = {0}> { a = Reshape(x, s) b = ReduceMax<keepdims = 0>(a, zero) y = MatMul(b, w) }""",
     "the first of two dimensions of 1": """g (float[1,6] x) => (float[1,1,6] y)
       <int64[3] s = {1,1,6}> { a = Reshape(x, s) y = Softmax<axis = 1>(a) }""",
+    "a 0 that is added to indices of rows that lie one behind another": """g (float[1,3,4] x, int64[1,3] at)
+      => (float[3,4] y) <int64[2] s = {3,4}, int64[1,1] first = {0}, int64[1] flat = {-1}> {
+      a = Reshape(x, s) i = Add(at, first) j = Reshape(i, flat) y = Gather(a, j) }""",
+    "a 0 for each row, and one that numbers them": """g (float[1,5,4] x, int64[1] at) => (float[1,4] y)
+      <int64[1,1,4] zeros = {0,0,0,0}, int64[1,1] rows = {0}, int64[1] one = {1}, float[1,1,4] v = {7,7,7,7}> {
+      s = ScatterElements<axis = 1>(x, zeros, v)
+      c = Unsqueeze(at, one) i = Concat<axis = 1>(rows, c) y = GatherND(s, i) }""",
     "a 0 that numbers the only row": """g (float[1,5,4] x, int64[1] at) => (float[1,4] y)
       <int64[1,1] rows = {0}, int64[1] one = {1}> {
       c = Unsqueeze(at, one) i = Concat<axis = 1>(rows, c) y = GatherND(x, i) }""",
@@ -462,7 +469,7 @@ def with_open_batch(text: str, folder: Path) -> Edit:
 
 @pytest.mark.parametrize("kind", list(CHOICES))
 def test_what_a_size_of_1_means_is_found_by_the_rows(kind: str, tmp_path: Path) -> None:
-    dims = "x:0=batch at:0=batch" if "int64[1] at" in CHOICES[kind] else "x:0=batch"
+    dims = "x:0=batch at:0=batch" if " at)" in CHOICES[kind] else "x:0=batch"
     with onnxsmith.edit(saved(HEAD + CHOICES[kind], tmp_path), tmp_path / "o.onnx") as m:
         m.set_dim(dims.split())
     assert any(note.startswith("at batch = 1, 2, 3 each row") for note in part(m).notes), part(m)
@@ -506,3 +513,20 @@ def test_no_other_runtime_decides_on_sizes(tmp_path: Path) -> None:
     with onnxsmith.edit(saved(HEAD + text, tmp_path), tmp_path / "o.onnx") as m:
         m.set_dim(["x:0=batch", "at:0=batch"])
     assert any("each row is the original's" in note for note in part(m).notes), part(m)
+
+
+def test_an_output_whose_rank_follows_the_size_is_refused(tmp_path: Path) -> None:
+    text = """g (float[1,3] x) => (float[3] y) <bool no = {0}> {
+      s = Shape(x) n = Gather(s, zero) is = Equal(n, one)
+      y = If(is) <then_branch = t () => (float[3] a) { a = Squeeze(x, at) },
+        else_branch = e () => (float[?,3] b) { b = Identity(x) }> }"""
+    text = text.replace("<bool no = {0}>", "<int64 zero = {0}, int64 one = {1}, int64[1] at = {0}>")
+    assert refused(text, "x:0=batch", tmp_path).problem.id == "edit/frozen-dim"
+
+
+def test_an_output_that_keeps_a_single_row_is_refused(tmp_path: Path) -> None:
+    text = """g (float[1,3] x) => (float[1,3] y) <float[1,3] w = {1,2,3}> {
+      s = ReduceMax<keepdims = 0>(x) y = Mul(w, s) }"""
+    error = refused(text, "x:0=batch", tmp_path)
+    assert error.problem.id == "edit/frozen-dim"
+    assert "keeps the size of batch" in error.problem.what

@@ -295,7 +295,18 @@ def _bytes(model: ir.Model) -> int:
 def _refuse_wrong_unit(given: Given, before: Scored) -> None:
     """Refuses a budget that the worst score meets, and a share of a score that is at its cap."""
     score, budget = given.scoring.score, given.budget
-    if score.cap is not None and before.value >= score.cap and budget.is_share:
+    at_cap = score.cap is not None and before.value >= score.cap
+    if at_cap and score.cap is not None and not budget.is_share and budget.amount < score.cap - _NEVER:
+        raise problem(
+            "quantize/blind-score",
+            f"a budget of {budget} below the cap of {score.cap:g} asks for {score.title} {score.cap - budget.amount:g}",
+            where=f"{score.title} {before.value:.6g}, budget {budget}",
+            why="equal outputs have the cap; the labels are the outputs of the given model, and no narrow model has "
+            f"more than {_NEVER:g}",
+            fix=f"give the difference that is allowed: --budget {score.cap - _GOOD:g}, which asks for {_GOOD:g}; or "
+            "leave --metric out",
+        )
+    if at_cap and score.cap is not None and budget.is_share:
         raise problem(
             "quantize/blind-score",
             f"{score.title} is at its cap of {score.cap:g}, of which a share is no measure",
@@ -320,6 +331,8 @@ def _refuse_wrong_unit(given: Given, before: Scored) -> None:
 
 _SHARE_MEANT = 20.0
 """The largest number that may be meant as a share in percent. A choice."""
+_NEVER = 90.0
+"""Decibels that no narrow model reaches. A choice: float16 rounds at some 70."""
 _GOOD = 40.0
 """Decibels at which two images are hardly told apart. A choice: the quality that image codecs aim at."""
 

@@ -39,6 +39,11 @@ _ELEMENTWISE = {
 """Lists operators of one operand whose result has its shape, as masks are made of."""
 
 
+_INDEXING = {"Gather", "GatherND", "ScatterND"}
+_LEADING = {"Add", "Cast", "Concat", "Expand", "Flatten", "Mul", "Reshape", "Squeeze", "Unsqueeze", "Where"}
+"""Operators through which row numbers go to the indices of `_INDEXING`."""
+
+
 class Repeating:
     """Extends operands that do not depend on the input along a symbolic dimension."""
 
@@ -60,7 +65,7 @@ class Repeating:
                     f"{walk.node_label(node)}: {value.name} follows {factors.text(dim)} on axis {axis}"
                 )
                 return
-            raise opening.refuse(node, f"axis {axis} of {value.name} keeps the size {factors.size(dim)}")
+            raise opening.refuse(node, f"axis {axis} of {value.name} keeps the size of {factors.text(dim)}")
         inputs = [one for one in opening.work.model.graph.inputs if value in depending(opening.work.model, {one})]
         if inputs and not opening.is_sized(value):
             if self._traced(value, axis, dim):
@@ -202,17 +207,57 @@ class Repeating:
         """Expands a value that has a single index along the symbol."""
         opening, shape = self._opening, self._opening.dims(value)
         assert shape is not None
-        if len(dim) == 1 and self._is_zero(value):
-            opening.doubts.counts = True
-            if opening.choice.counts:
-                array = self._array(node, value)
-                return self._grown(node, array, np.ones([1] * array.ndim, array.dtype), axis, dim)
+        counted = self._counted(node, value, axis, dim)
+        if counted is not None:
+            return counted
         sizes = [factors.size(one) for one in shape]
         split = [1 if isinstance(factor, Atom) else factor for factor in dim]
         if len(split) > 1:
             target = [*sizes[:axis], *split, *sizes[axis + 1 :]]
             value = opening.sizes.node(node, "Reshape", [value, opening.sizes.constant(target)])
         return self._expanded(node, value, sizes, axis, dim)
+
+    def number(self, node: ir.Node, index: int, axis: int, dim: Dim) -> None:
+        """Replaces a constant 0 that is broadcast along the symbol by the number of each row, if that is the choice."""
+        value = node.inputs[index]
+        made = None if value is None or factors.size(dim) != 1 else self._counted(node, value, axis, dim)
+        if value is not None and made is not None:
+            node.replace_input_with(index, made)
+            self._opening.notes.append(f"{walk.node_label(node)}: {value.name} counts the rows of {factors.text(dim)}")
+
+    def _counted(self, node: ir.Node, value: ir.Value, axis: int, dim: Dim) -> ir.Value | None:
+        """Returns the numbers of the rows for a constant 0 that may be the number of the only row, if that is the
+        choice."""
+        block = self._block(node) if len(dim) == 1 and self._is_zero(value) else 0
+        if not block:
+            return None
+        self._opening.doubts.counts = True
+        if not self._opening.choice.counts:
+            return None
+        array = self._array(node, value)
+        return self._grown(node, array, np.full([1] * array.ndim, block, array.dtype), axis, dim)
+
+    def _block(self, node: ir.Node) -> int:
+        """Returns how many rows of the indexed tensor belong to one row of the batch, if results of a node become the
+        indices by which rows that follow the symbol are read or written; else 0."""
+        left, seen = [node], set()
+        while left:
+            one = left.pop()
+            if one in seen or one.domain:
+                continue
+            seen.add(one)
+            if one.op_type in _INDEXING and self._opening.is_reached(one.inputs[0]):
+                axis = one.attributes.get_int("axis", 0) if one.op_type == "Gather" else 0
+                sizes = self._opening.static.get(one.inputs[0], ()) if one.inputs[0] is not None else ()
+                return (sizes[axis] or 0) if -len(sizes) <= axis < len(sizes) else 0
+            if one.op_type in _LEADING:
+                left += [
+                    use.node
+                    for value in one.outputs
+                    for use in value.uses()
+                    if use.node.op_type in _LEADING or (use.node.op_type in _INDEXING and use.idx == 1)
+                ]
+        return 0
 
     def _is_zero(self, value: ir.Value) -> bool:
         """Whether a value is a constant of zeros in int64, which may be the number of the only row."""

@@ -277,6 +277,8 @@ class Opening:
                 continue
             for index, axis, dim in known:
                 number = factors.size(dim)
+                if group.broadcast and number == 1 and not factors.is_symbolic(dim):
+                    self.repeating.number(node, index, axis, opened)
                 if factors.is_open(dim) or (group.broadcast and number == 1):
                     continue
                 if number == factors.size(opened):
@@ -314,10 +316,17 @@ class Opening:
         same = first or []
         return ir.Shape(
             [
-                factors.as_dim(same[axis]) if axis < len(same) and factors.size(same[axis]) == size else size
+                factors.as_dim(same[axis])
+                if axis < len(same) and factors.size(same[axis]) == size
+                else self._was_beside(size)
                 for axis, size in enumerate(before)
             ]
         )
+
+    def _was_beside(self, size: int | None) -> int | ir.SymbolicDim | None:
+        """Returns the symbol that inputs had before, if the size is its number; None for a multiple of the number."""
+        of = next((name for name, number in self._beside.items() if size and size % number == 0), None)
+        return size if of is None else ir.SymbolicDim(of if size == self._beside[of] else None)
 
     def _of_shape(self, value: ir.Value, given: list[Dim] | None, node: ir.Node | None = None) -> list[Dim] | None:
         """Returns the dimensions of a value's shape; None if a dimension is unknown. An expression that also occurs in

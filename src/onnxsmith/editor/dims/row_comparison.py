@@ -118,21 +118,24 @@ class Rows:
     def _refuse_fixed(
         self, names: Sequence[str], shapes: Mapping[int, Mapping[str, tuple[int, ...]]], inputs: Mapping[str, int]
     ) -> None:
-        """Refuses an output whose first axis keeps the size of a batch of several rows.
+        """Refuses an output whose first axis keeps the size of the old batch, or whose rank follows the size.
 
         Raises:
             OnnxsmithError: `edit/frozen-dim`.
         """
-        if self.size < 2 or any(axis != 0 for axis in inputs.values()):
+        if any(axis != 0 for axis in inputs.values()) or len(shapes) < 2:
             return
         for name in names:
-            found = {one.get(name) for one in shapes.values()}
-            shape = next(iter(found), None)
-            if len(shapes) > 1 and len(found) == 1 and shape and shape[0] == self.size:
+            found = {size: one[name] for size, one in shapes.items() if name in one}
+            first = next(iter(found.values()), ())
+            ranks = {len(shape) for shape in found.values()}
+            keeps = len(set(found.values())) == 1 and len(first) > (self.size == 1) and first[0] == self.size
+            if keeps or len(ranks) > 1:
+                told = ", ".join(f"{list(shape)} at {self.symbol} = {size}" for size, shape in sorted(found.items()))
                 raise problem(
                     "edit/frozen-dim",
-                    f"the output {name} keeps the size of {self.symbol}",
-                    where=f"its shape is {list(shape)} at {self.symbol} = {', '.join(map(str, sorted(shapes)))}",
+                    f"the output {name} keeps the size of {self.symbol}" if keeps else f"the rank of {name} changes",
+                    where=f"its shape is {told}",
                     why=f"something that makes its rows holds the number {self.size}",
                     fix=f"`onnxsmith inspect MODEL {name}` shows what makes it; export the model with this dimension "
                     "dynamic, or keep it static",
