@@ -1069,3 +1069,20 @@ def test_a_weight_that_several_products_share_is_stored_once(tmp_path: Path) -> 
     given.graph.inputs.remove(value)
     given.graph.register_initializer(value)
     assert len(written_out(given).graph.initializers) == 1
+
+
+def test_a_runtime_on_which_doubles_lose_digits_refuses_nothing(tmp_path: Path) -> None:
+    given = from_text(
+        f"""<ir_version: 8, opset_import: ["": 17]> g (double[n,{WIDTH}] x, double[{WIDTH},{WIDTH}] w)
+        => (double[n,{WIDTH}] y) {{ y = MatMul(x, w) }}"""
+    )
+    value = given.graph.inputs[1]
+    value.const_value = ir.tensor(weights((WIDTH, WIDTH), 1).astype(np.float64), name="w")
+    given.graph.inputs.remove(value)
+    given.graph.register_initializer(value)
+    found = onnxsmith.quantize(
+        given, tmp_path / "o.onnx", to="int8-dynamic", target="openvino", measure_time=False, budget="5%"
+    )
+    assert (tmp_path / "o.onnx").exists(), found.report.problems
+    part = next(one for one in found.report.parts if isinstance(one, Quantisation))
+    assert "fewer digits" in part.also["on openvino"]

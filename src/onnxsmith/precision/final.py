@@ -278,6 +278,9 @@ def _also(
             if error.problem.id == "runtime/not-installed":
                 found[f"on {name}"] = "not tried: it is not installed"
                 continue
+            if error.problem.id == "runtime/dtype-unsupported":  # it may run there, with fewer digits
+                found[f"on {name}"] = f"not scored: {_said(error)}"
+                continue
             within[name], refusals[name] = False, _said(error)
             feeds = next((dict(one.feeds) for one in given.scoring.samples), {})
             # A runtime that refuses the given model too says nothing against the new file.
