@@ -85,8 +85,8 @@ class Spectrum(nn.Module):
         self.layer = nn.Linear(33, 8)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        found = torch.stft(x, 64, 32, window=self.window, return_complex=True, pad_mode="constant")
-        return self.layer(torch.view_as_real(found).square().sum(-1).transpose(1, 2))
+        found = torch.stft(x, 64, 32, window=self.window, return_complex=False, pad_mode="constant")
+        return self.layer(found.square().sum(-1).transpose(1, 2))
 
 
 class Streaming(nn.Module):
