@@ -590,8 +590,11 @@ def _with_other_integers(
     there is none, or if no input has integers."""
     if not any("int" in port.dtype for port in generator.signature.required()):
         return None
-    with runtimes.get(runtime or runtimes.default()).prepare(candidate) as session:
-        found = Search(Tries(session, Plan(generator, known=at, seed=seed))).base()
+    try:
+        with runtimes.get(runtime or runtimes.default()).prepare(candidate) as session:
+            found = Search(Tries(session, Plan(generator, known=at, seed=seed))).base()
+    except OnnxsmithError:
+        return None
     return None if found is None else found.feed
 
 
@@ -604,9 +607,12 @@ def _others(
     sizes = {name: given.get(name, 2) for name in names}
     if not names:
         return sizes
-    with runtimes.get(runtimes.default()).prepare(candidate) as session:
-        plan = Plan(generator, known={**given, **known}, start={**sizes, **known}, seed=seed)
-        found = Search(Tries(session, plan)).base()
+    plan = Plan(generator, known={**given, **known}, start={**sizes, **known}, seed=seed)
+    try:
+        with runtimes.get(runtimes.default()).prepare(candidate) as session:
+            found = Search(Tries(session, plan)).base()
+    except OnnxsmithError:  # another runtime may run it
+        return sizes
     return sizes if found is None else {name: found.feed.sizes.get(name, sizes[name]) for name in names}
 
 
