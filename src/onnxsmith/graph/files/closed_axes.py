@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -46,8 +47,10 @@ def closed(model: ir.Model) -> tuple[Closed, ...]:
     found = []
     for name, size in sizes.items():
         said = _conflict(proto, {**sizes, name: 2 * size})
-        # Axes may belong together, and some sizes fit only if both change.
-        if said is not None and _conflict(proto, {one: 2 * other for one, other in sizes.items()}) is not None:
+        # A table may end between, and axes may belong together, so that some sizes fit only if both change.
+        others = [{**sizes, name: size + 1}, {**sizes, name: max(size // 2, 1)}] if size > 1 else []
+        others.append({one: 2 * other for one, other in sizes.items()})
+        if said is not None and all(_conflict(proto, one) is not None for one in others):
             op_type, label, why = blamed(said)
             found.append(Closed(name, places(interface, name), size, 2 * size, f"{op_type} {label}".strip(), why))
     return tuple(found)
@@ -120,11 +123,12 @@ def _conflict(proto: onnx.ModelProto, sizes: Mapping[str, int]) -> str | None:
 def problem_of(one: Closed, where: str) -> Problem:
     """Says that an axis is not open."""
     again = " ".join(f"{place}={one.symbol}" for place in one.places)
+    file = "MODEL" if where == "the model" else shlex.quote(where)
     return Problem(
         "model/closed-axis",
         f"{one.symbol} is declared open, and the model does not run at {one.symbol} = {one.other}",
         where=f"{where}: {one.node}" if one.node else where,
         why=f"at {one.size} it runs; at {one.other}: {one.why}",
-        fix=f"declare the size: `onnxsmith set-dim {where} {one.symbol}={one.size} -o fixed.onnx`; then `onnxsmith "
+        fix=f"declare the size: `onnxsmith set-dim {file} {one.symbol}={one.size} -o fixed.onnx`; then `onnxsmith "
         f"set-dim fixed.onnx {again} -o open.onnx` may open it",
     )
