@@ -10,15 +10,12 @@ counted from these shapes. Prints a line for each case, then how many are within
 
 from __future__ import annotations
 
-import argparse
 import math
-import subprocess
-import sys
-import traceback
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from measuring.cases import run
 
 NETWORKS = (
     "albert", "bart", "bert", "clip_vision", "convnext", "deberta_v2", "distilbert", "gemma", "gpt2", "gpt2_cache",
@@ -29,7 +26,6 @@ CASES = tuple(f"{name}-{('ts', 'new')[at % 2]}" for at, name in enumerate(NETWOR
     f"{name}-{('new', 'ts')[at % 2]}" for at, name in enumerate(NETWORKS[:10])
 )
 FOLDER = Path(__file__).parent.parent / ".bench-costs"
-TIMEOUT = 900
 NEAR = 0.01
 
 
@@ -136,37 +132,5 @@ def _of(node: Any, shapes: Mapping[str, tuple[int, ...]]) -> int:
     return 0
 
 
-def main() -> None:
-    """Runs the cases, each in a process of its own."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=FOLDER)
-    parser.add_argument("--only", nargs="*", default=CASES, metavar="CASE")
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.inside:
-        warnings.simplefilter("ignore")
-        try:
-            print("RESULT", one(given.only[0], given.folder))
-        except Exception as error:  # noqa: BLE001 — whatever happens in a case is listed, and the others go on
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            print(
-                "RESULT", f"none {type(error).__name__}: {str(error)[:300]} ({Path(last.filename).name}:{last.lineno})"
-            )
-        return
-    good = 0
-    for case in given.only:
-        command = [sys.executable, __file__, "--inside", "--folder", str(given.folder), "--only", case]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
-            lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-            said = lines[-1].removeprefix("RESULT ") if lines else f"none the process ended with {done.returncode}"
-        except subprocess.TimeoutExpired:
-            said = f"none not done after {TIMEOUT} s"
-        good += said.startswith("yes")
-        print(f"{case:20} {said}", flush=True)
-    print(f"{good} of {len(given.only)} are within 1% at both sizes, or marked")
-    sys.exit(good < len(given.only))
-
-
 if __name__ == "__main__":
-    main()
+    run(__file__, __doc__, one, CASES, FOLDER, len(CASES), "are within 1% at both sizes, or marked")

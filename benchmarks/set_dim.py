@@ -9,13 +9,10 @@ case, then the number that became symbolic: verified at the exported batch N, an
 
 from __future__ import annotations
 
-import argparse
-import subprocess
-import sys
 import time
-import traceback
-import warnings
 from pathlib import Path
+
+from measuring.cases import run
 
 CASES = (
     "bert-ts-1", "bert-new-2", "distilbert-new-1", "gpt2-ts-2", "gpt2-new-1", "llama-new-2", "llama-ours-1", "t5-new-1",
@@ -29,7 +26,6 @@ CASES = (
     "last-ts-2", "last-new-1", "written-ts-2", "heads-new-1",
 )  # fmt: skip
 FOLDER = Path(__file__).parent.parent / ".bench-set-dim"
-TIMEOUT = 900
 TARGET = 54
 
 
@@ -100,37 +96,5 @@ def one(case: str, folder: Path) -> str:
     return f"{'yes ' if rows else 'part'} {said}{'; ' if part.untried else ''}{'; '.join(part.untried)}"
 
 
-def main() -> None:
-    """Runs the cases, each in a process of its own."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=FOLDER)
-    parser.add_argument("--only", nargs="*", default=CASES, metavar="CASE")
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.inside:
-        warnings.simplefilter("ignore")
-        try:
-            print("RESULT", one(given.only[0], given.folder))
-        except Exception as error:  # noqa: BLE001 — whatever happens in a case is listed, and the others go on
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            print(
-                "RESULT", f"no   {type(error).__name__}: {str(error)[:300]} ({Path(last.filename).name}:{last.lineno})"
-            )
-        return
-    good = 0
-    for case in given.only:
-        command = [sys.executable, __file__, "--inside", "--folder", str(given.folder), "--only", case]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
-            lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT ")]
-            said = lines[-1].removeprefix("RESULT ") if lines else f"no   the process ended with {done.returncode}"
-        except subprocess.TimeoutExpired:
-            said = f"no   not done after {TIMEOUT} s"
-        good += said.startswith("yes")
-        print(f"{case:20} {said}", flush=True)
-    print(f"{good} of {len(given.only)} are symbolic and verified at other sizes")
-    sys.exit(good < TARGET and len(given.only) == len(CASES))
-
-
 if __name__ == "__main__":
-    main()
+    run(__file__, __doc__, one, CASES, FOLDER, TARGET, "are symbolic and verified at other sizes")

@@ -11,7 +11,8 @@ import onnxsmith
 from onnxsmith.base.report.parts.edits import Edits
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.settings import Verify
-from onnxsmith.editor.dims.row_comparison import Rows, tried
+from onnxsmith.editor.dims.row_comparison import Rows
+from onnxsmith.editor.dims.tried_sizes import tried
 from onnxsmith.editor.edit import Edit
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.graph.files.text import from_text

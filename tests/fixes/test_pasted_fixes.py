@@ -13,7 +13,7 @@ import pytest
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.parts.verification import REFUSES, OutputCheck, Verification
-from onnxsmith.editor.dims.row_comparison import _does_not_run
+from onnxsmith.editor.dims.tried_sizes import does_not_run
 from onnxsmith.exporter.lint.numpy import _fix
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
@@ -541,8 +541,8 @@ def test_a_table_that_takes_older_opsets_only_names_the_command(tmp_path: Path) 
 
 def test_a_size_that_was_refused_is_not_offered() -> None:
     refused = {6: problem("runtime/failed", "onnxruntime refused or failed")}
-    assert "--dim chan=6 out" in _does_not_run("chan", 3, refused, 6).problem.fix
-    fix = _does_not_run("chan", 3, refused, None).problem.fix
+    assert "--dim chan=6 out" in does_not_run("chan", 3, refused, 6).problem.fix
+    fix = does_not_run("chan", 3, refused, None).problem.fix
     assert "chan=6" not in fix
     assert "leave the dimension at 3" in fix
 

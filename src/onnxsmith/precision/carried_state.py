@@ -29,6 +29,7 @@ from onnxsmith.runtimes.base import Session
 from onnxsmith.verification.explore import Plan
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.size_proposals import of_feed
+from onnxsmith.verification.value_comparison import near
 
 _STEPS = EVERY * MOST
 """Limits the steps. A choice: their inputs and states are held in memory."""
@@ -115,19 +116,10 @@ def _following(session: Session, states: tuple[Fed, ...], samples: Samples) -> l
     for sample in samples:
         found.append(
             outputs is not None
-            and all(_is_near(np.asarray(sample.feeds[one.input]), np.asarray(outputs[one.output])) for one in states)
+            and all(near(np.asarray(outputs[one.output]), np.asarray(sample.feeds[one.input]), _NEAR) for one in states)
         )
         outputs = sample.run(session)
     return found
-
-
-def _is_near(a: Any, b: Any) -> bool:
-    if a.shape != b.shape:
-        return False
-    if a.dtype.kind != "f":
-        return bool(np.array_equal(a, b))
-    scale = float(np.abs(np.nan_to_num(b)).max(initial=0))
-    return bool(np.abs(np.nan_to_num(a) - np.nan_to_num(b)).max(initial=0) <= _NEAR * max(scale, 1e-30))
 
 
 def _again(states: tuple[Fed, ...], samples: Samples, follows: list[bool]) -> Samples:

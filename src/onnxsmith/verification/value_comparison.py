@@ -178,3 +178,14 @@ def _exact(reference: Array, candidate: Array) -> Difference:
 
 def _scale(array: Array) -> float:
     return 1.0 if array.dtype.kind in "OUS" else rms(widen(array))
+
+
+def near(wanted: Any, found: Any, relative: float) -> bool:
+    """Whether two arrays have one shape, and floats differ by no more than `relative` of the largest magnitude of
+    `wanted`. Other dtypes have to be equal. Use it to choose between possibilities; `difference` judges a model."""
+    if not isinstance(wanted, np.ndarray) or wanted.shape != np.shape(found):
+        return False
+    if wanted.dtype.kind not in "fc":
+        return bool(np.array_equal(wanted, found))
+    a, b = np.nan_to_num(wanted), np.nan_to_num(found)
+    return bool(np.abs(a - b).max(initial=0) <= relative * max(float(np.abs(a).max(initial=0)), 1e-30))

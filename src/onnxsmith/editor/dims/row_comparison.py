@@ -6,8 +6,8 @@ are reported. Refused sizes are an error only if the model takes no other size t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +17,20 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.settings import Verify
+from onnxsmith.editor.dims.row_chunks import LEAST_OPSET, chunked
+from onnxsmith.editor.dims.tried_sizes import Tried, does_not_run, other_sizes, ran_on, tried
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.shapes.symbolic_inference import inferred
-from onnxsmith.graph.structure.dim_ranges import Range, Size, one_size
-from onnxsmith.graph.structure.fresh import Names
+from onnxsmith.graph.structure.dim_ranges import one_size
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.verification.input_search import Plan, Search, Tries
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.user_inputs import sizes
-from onnxsmith.verification.run import run
 from onnxsmith.verification.sessions import verify_models
+from onnxsmith.verification.value_comparison import near
 
 _CLOSE = 2e-6
 """Limits the change of a row, relative to its output, that counts as rounding when another row changes. A choice: both
@@ -79,7 +79,7 @@ class Rows:
             several = [name for name in without if len(_moving([one.get(name, ()) for one in shapes.values()])) > 1]
         is_batch = self.size > 1 and all(axis == 0 for axis in inputs.values())
         if (not outputs or is_batch) and found.is_closed(self.size):
-            raise _does_not_run(self.symbol, self.size, found.refused, sizes(settings.sizes).get(self.symbol))
+            raise does_not_run(self.symbol, self.size, found.refused, sizes(settings.sizes).get(self.symbol))
         why = self._mixed(original, candidate, inputs, outputs, found.feeds, runtime)
         if not why and outputs and not without and found.together:
             why = "the sizes of other dimensions have to change with it"
@@ -217,7 +217,7 @@ class Rows:
         second = ran_on(source, {name: _reversed(values[name], inputs.get(name), 1) for name in values}, runtime)
         for name, (axis, each) in outputs.items():
             a, b = first.get(name), second.get(name)
-            if isinstance(a, np.ndarray) and not _is_near(_reversed(a, axis, each), b):
+            if isinstance(a, np.ndarray) and not near(_reversed(a, axis, each), b, _AGREES):
                 return f"the rows of output {name} depend on their place"
         return ""
 
@@ -231,7 +231,7 @@ class Rows:
         """Returns a clause if the edited model does not take size 0."""
         model = load(candidate)
         generator = Generator.for_model(inferred(model)[0]).under(signature(model))
-        others = _others(candidate, generator, self.known, one_size(sizes(settings.sizes)), settings.seed)
+        others = other_sizes(candidate, generator, self.known, one_size(sizes(settings.sizes)), settings.seed)
         try:
             feed = generator.feed({**self.known, **others, self.symbol: 0}, seed=settings.seed)
             ran_on(candidate, feed.values)
@@ -268,20 +268,11 @@ def agrees(original: ir.Model, candidate: ir.Model, rows: Rows, seed: int) -> bo
                 theirs = ran_on(original, feed, runtime)
                 for name, (axis, each) in places.items():
                     part = runs[size][name].take(range(start * each, (start + rows.size) * each), axis)
-                    if not _is_near(theirs[name], part):
+                    if not near(theirs[name], part, _AGREES):
                         return False
     except OnnxsmithError:
         return False
     return bool(larger)
-
-
-def _is_near(a: Any, b: Any) -> bool:
-    if not isinstance(a, np.ndarray) or a.shape != np.shape(b):
-        return False
-    if a.dtype.kind not in "fc":
-        return bool(np.array_equal(a, b))
-    scale = max(float(np.abs(np.nan_to_num(a)).max(initial=0)), 1e-30)
-    return bool(np.abs(np.nan_to_num(a) - np.nan_to_num(b)).max(initial=0) <= _AGREES * scale)
 
 
 def _moving(shapes: Sequence[tuple[int, ...]]) -> list[int]:
@@ -339,316 +330,3 @@ def _with_outputs(model: ir.Model, names: Mapping[str, Any]) -> ir.Model:
     copy.graph.outputs.clear()
     copy.graph.outputs.extend(kept)
     return copy
-
-
-LEAST_OPSET = 13
-"""Names the first opset in which Range, Mod and Slice with operands support all dtypes that networks use."""
-
-
-def chunked(
-    model: ir.Model, symbol: str, size: int, inputs: Mapping[str, int], outputs: Mapping[str, tuple[int, int]]
-) -> ir.Model:
-    """Returns a copy of `model` that takes any number of rows, `symbol`, and runs `size` rows at a time. If the last
-    chunk is short, it is filled with rows from the start. The results of these rows are cut off.
-
-    `inputs` maps each input with rows to their axis. `outputs` maps each output with rows to their axis and to the
-    number of elements of each row on this axis. All other outputs are taken from the first chunk.
-    """
-    made = cloned(model)
-    return _Chunks(made, symbol, size).wrapped(inputs, outputs)
-
-
-class _Chunks:
-    def __init__(self, model: ir.Model, symbol: str, size: int) -> None:
-        self._model, self._graph, self._symbol, self._size = model, model.graph, symbol, size
-        self._names = Names(model)
-
-    def wrapped(self, inputs: Mapping[str, int], outputs: Mapping[str, tuple[int, int]]) -> ir.Model:
-        graph = self._graph
-        ports = [value for value in graph.inputs if value.name in inputs]
-        results = list(graph.outputs)
-        names = [value.name or "" for value in results]
-        nodes = list(graph)
-        graph.outputs.clear()
-        rows = []
-        for port in ports:
-            row = ir.Value(name=self._names.free(f"{port.name}_chunk"), type=port.type, shape=port.shape)
-            port.replace_all_uses_with(row)
-            results = [row if one is port else one for one in results]
-            rows.append(row)
-        graph.remove(nodes)
-        body = ir.Graph(rows, [], nodes=nodes, name=self._names.free("chunk"), opset_imports={})
-        body.outputs.extend(self._own(body, value) for value in results)
-        for value in body.outputs:
-            value.name = self._names.free(f"{value.name}_of_chunk")
-        count = self._count(ports[0], inputs[ports[0].name or ""])
-        given = [self._split(port, inputs[port.name or ""], count) for port in ports]
-        scan = ir.node("Scan", given, {"body": body, "num_scan_inputs": len(given)}, num_outputs=len(results))
-        for value, name in zip(scan.outputs, names, strict=True):
-            value.name = self._names.free(f"{name}_stack")
-        graph.append(scan)
-        for value, result, name in zip(scan.outputs, body.outputs, names, strict=True):
-            joined = self._joined(value, result, outputs[name], count) if name in outputs else self._first(value)
-            joined.name, joined.type = name, result.type
-            joined.shape = self._shape(result, outputs.get(name))
-            graph.outputs.append(joined)
-        for port in ports:
-            self._declare(port, inputs[port.name or ""])
-        return self._model
-
-    def _own(self, body: ir.Graph, value: ir.Value) -> ir.Value:
-        """Returns a value that the body itself computes. This is a copy if the value is an input of the body, an outer
-        value, or an output already."""
-        node = value.producer()
-        if node is not None and node.graph is body and value not in body.outputs:
-            return value
-        copy = ir.node("Identity", [value])
-        body.append(copy)
-        copy.outputs[0].name, copy.outputs[0].type, copy.outputs[0].shape = value.name, value.type, value.shape
-        return copy.outputs[0]
-
-    def _declare(self, port: ir.Value, axis: int) -> None:
-        assert port.shape is not None
-        dims = list(port.shape)
-        dims[axis] = ir.SymbolicDim(self._symbol)
-        port.shape = ir.Shape(dims)
-
-    def _shape(self, result: ir.Value, place: tuple[int, int] | None) -> ir.Shape | None:
-        if result.shape is None or place is None:
-            return result.shape
-        dims = list(result.shape)
-        axis, each = place
-        dims[axis] = ir.SymbolicDim(self._symbol if each == 1 else f"{each}*{self._symbol}")
-        return ir.Shape(dims)
-
-    def _count(self, port: ir.Value, axis: int) -> ir.Value:
-        shape = self._node("Shape", [port])
-        return self._node("Gather", [shape, self._list([axis])], axis=0)
-
-    def _split(self, port: ir.Value, axis: int, count: ir.Value) -> ir.Value:
-        """Returns the rows of an input as chunks: (chunks, …, size, …)."""
-        size, none = self._list([self._size]), self._list([])
-        more = self._node("Add", [count, self._list([self._size - 1])])
-        chunks = self._node("Div", [more, size])
-        whole = self._node("Reshape", [self._node("Mul", [chunks, size]), none])
-        counted = self._node("Range", [self._scalar(0), whole, self._scalar(1)])
-        # Indices past the last row wrap around: the last chunk is filled with valid rows from the start.
-        picked = self._node("Gather", [port, self._node("Mod", [counted, count])], axis=axis)
-        assert port.shape is not None
-        rank = len(port.shape)
-        sizes = self._node("Shape", [picked])  # another dimension may be symbolic
-        before, after = (
-            self._node("Gather", [sizes, self._list(places)], axis=0)
-            for places in (list(range(axis)), list(range(axis + 1, rank)))
-        )
-        target = self._node("Concat", [before, chunks, size, after], axis=0)
-        # Without allowzero (before opset 14) a 0 in the target copies the input's size.
-        parted = self._node("Reshape", [picked, target], allowzero=1) if self._zeros else self._reshape(picked, target)
-        order = [axis, *range(axis), *range(axis + 1, rank + 1)]
-        return parted if axis == 0 else self._node("Transpose", [parted], perm=order)
-
-    @property
-    def _zeros(self) -> bool:
-        return self._model.opset_imports.get("", 1) >= 14
-
-    def _reshape(self, value: ir.Value, target: ir.Value) -> ir.Value:
-        return self._node("Reshape", [value, target])
-
-    def _joined(self, stack: ir.Value, result: ir.Value, place: tuple[int, int], count: ir.Value) -> ir.Value:
-        """Returns the rows of all chunks, without the rows that fill the last chunk."""
-        axis, each = place
-        assert result.shape is not None
-        rank = len(result.shape)
-        order = [*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]
-        moved = stack if axis == 0 else self._node("Transpose", [stack], perm=order)
-        # The file may declare symbolic sizes of an output, so they are read from the stack.
-        sizes = self._node("Shape", [stack])
-        chunks = self._node("Gather", [sizes, self._list([0])], axis=0)
-        joint = self._node("Mul", [chunks, self._node("Gather", [sizes, self._list([axis + 1])], axis=0)])
-        before, after = (
-            self._node("Gather", [sizes, self._list(places)], axis=0)
-            for places in (list(range(1, axis + 1)), list(range(axis + 2, rank + 1)))
-        )
-        target = self._node("Concat", [before, joint, after], axis=0)
-        whole = self._node("Reshape", [moved, target], allowzero=1) if self._zeros else self._reshape(moved, target)
-        end = count if each == 1 else self._node("Mul", [count, self._list([each])])
-        return self._node("Slice", [whole, self._list([0]), end, self._list([axis])])
-
-    def _first(self, stack: ir.Value) -> ir.Value:
-        return self._node("Gather", [stack, self._scalar(0)], axis=0)
-
-    def _list(self, numbers: Sequence[int]) -> ir.Value:
-        return self._constant(np.array(numbers, np.int64))
-
-    def _scalar(self, number: int) -> ir.Value:
-        return self._constant(np.array(number, np.int64))
-
-    def _constant(self, array: np.ndarray) -> ir.Value:
-        value = ir.Value(name=self._names.free("chunk_size"), const_value=ir.tensor(array))
-        value.type, value.shape = ir.TensorType(ir.DataType.INT64), ir.Shape(array.shape)
-        self._graph.initializers[value.name or ""] = value
-        return value
-
-    def _node(self, op: str, inputs: Sequence[ir.Value], **attributes: int | list[int]) -> ir.Value:
-        node = ir.node(op, inputs, attributes)
-        node.outputs[0].name = self._names.free(f"chunk_{op.lower()}")
-        self._graph.append(node)
-        return node.outputs[0]
-
-
-_ENOUGH = 3
-"""Counts the other sizes that must run before no further sizes are tried. A choice: the number of usual sizes."""
-
-
-@dataclass
-class Tried:
-    """Holds the results of a model at the sizes of one dimension. `feeds` are inputs of the sizes that the model takes
-    while other dimensions keep the original's size. `together` are the sizes that the model takes only if other
-    dimensions change too. `refused` are the sizes that the model does not take, with the errors."""
-
-    feeds: dict[int, Feed] = field(default_factory=dict)
-    together: list[int] = field(default_factory=list)
-    refused: dict[int, OnnxsmithError] = field(default_factory=dict)
-
-    def said(self) -> str:
-        """Returns a clause: `the edited model runs at 8, 16, 32, and not at 1, 17`."""
-        taken = ", ".join(str(size) for size in sorted([*self.feeds, *self.together]))
-        return f"the edited model runs at {taken}{self.restriction(', and not at ')}"
-
-    def is_closed(self, size: int) -> bool:
-        """Whether the model refuses sizes, and takes none above the original's."""
-        return bool(self.refused) and max([*self.feeds, *self.together], default=0) <= size
-
-    def restriction(self, start: str) -> str:
-        """Returns the refused sizes, after the text `start`; "" if no size was refused."""
-        return start + ", ".join(str(size) for size in sorted(self.refused)) if self.refused else ""
-
-
-def tried(
-    candidate: Path | ir.Model,
-    symbol: str,
-    size: int,
-    known: Mapping[str, int],
-    given: Mapping[str, Size],
-    seed: int,
-    runtime: str | None = None,
-) -> Tried:
-    """Runs the edited model at the original's `size` of `symbol`, and at other sizes. The other sizes are the size in
-    `given`, if any; else the usual sizes, and multiples if the model takes none of the usual sizes, all in the range of
-    `given` or of the file. `known` are the original's sizes of all symbols.
-
-    Raises:
-        OnnxsmithError: `edit/does-not-run` if the model takes no other size than the original's.
-    """
-    model = load(candidate)
-    generator = Generator.for_model(inferred(model)[0]).under(signature(model))
-    others = {name: one for name, one in known.items() if name != symbol}
-    others |= _others(candidate, generator, {**known, symbol: size}, one_size(given), seed)
-    found = Tried()
-
-    def fits(one: int, beside: Mapping[str, int]) -> bool:
-        at = {**others, **beside, symbol: one}
-        try:
-            feed = generator.feed(at, seed=seed + one)
-            ran_on(candidate, feed.values, runtime)
-        except OnnxsmithError as error:
-            fitting = _with_other_integers(candidate, generator, at, seed + one, runtime)
-            if fitting is None:
-                found.refused.setdefault(one, error)
-                return False
-            feed = fitting
-        found.refused.pop(one, None)
-        if beside:
-            found.together.append(one)
-        else:
-            found.feeds[one] = feed
-        return True
-
-    fits(size, {})
-    asked = given.get(symbol, generator.signature.ranges.get(symbol, Range()))
-    if isinstance(asked, int):
-        beside = {name: one for name, one in one_size(given).items() if name in others}
-        _ = fits(asked, {}) or (beside and fits(asked, beside))
-    else:
-        ends = [] if asked.most is None else [asked.least or 1, asked.most]
-        for one in dict.fromkeys(one for one in (*usual(size), *ends) if asked.holds(one)):
-            fits(one, {})
-        # Only the original's size ran: the model may take multiples only.
-        for one in filter(asked.holds, _further(size)) if len(found.feeds) < 2 else ():
-            fits(one, {})
-            if len(found.feeds) > _ENOUGH:
-                break
-    if size in found.refused or (found.refused and len(found.feeds) + len(found.together) < 2):
-        raise _does_not_run(symbol, size, found.refused, given.get(symbol))
-    return found
-
-
-def _with_other_integers(
-    candidate: Path | ir.Model, generator: Generator, at: Mapping[str, int], seed: int, runtime: str | None
-) -> Feed | None:
-    """Returns an input of these sizes that the model takes: lengths and row numbers have to be small. Returns None if
-    there is none, or if no input has integers."""
-    if not any("int" in port.dtype for port in generator.signature.required()):
-        return None
-    try:
-        with runtimes.get(runtime or runtimes.default()).prepare(candidate) as session:
-            found = Search(Tries(session, Plan(generator, known=at, seed=seed))).base()
-    except OnnxsmithError:
-        return None
-    return None if found is None else found.feed
-
-
-def _others(
-    candidate: Path | ir.Model, generator: Generator, known: Mapping[str, int], given: Mapping[str, int], seed: int
-) -> dict[str, int]:
-    """Returns sizes of all symbols but those that are opened, at which the edited model runs: the given ones, else 2,
-    else the first usual ones that it takes."""
-    names = [name for name in generator.signature.symbols() if name not in known]
-    sizes = {name: given.get(name, 2) for name in names}
-    if not names:
-        return sizes
-    plan = Plan(generator, known={**given, **known}, start={**sizes, **known}, seed=seed)
-    try:
-        with runtimes.get(runtimes.default()).prepare(candidate) as session:
-            found = Search(Tries(session, plan)).base()
-    except OnnxsmithError:  # another runtime may run it
-        return sizes
-    return sizes if found is None else {name: found.feed.sizes.get(name, sizes[name]) for name in names}
-
-
-def usual(size: int) -> list[int]:
-    """Returns the sizes that are tried first: 1, the next size after `size`, and a size above twice `size`."""
-    return [one for one in (1, size + 1, 2 * size + 1) if one != size]
-
-
-def _further(size: int) -> Iterator[int]:
-    """Yields sizes for a model that takes only multiples of a number: powers of two above `size`, and multiples of
-    `size`."""
-    step = 2
-    while step < size:
-        yield size + step
-        step *= 2
-    yield from (2 * size, 3 * size)
-
-
-def _does_not_run(symbol: str, size: int, refused: Mapping[int, OnnxsmithError], given: Size | None) -> OnnxsmithError:
-    listed = ", ".join(str(one) for one in sorted(refused))
-    first = next(iter(refused.values())).problem
-    return problem(
-        "edit/does-not-run",
-        f"the edited model runs at no other {symbol} than {size}"
-        if size not in refused
-        else f"the edited model does not run at {symbol} = {size}",
-        where=f"{symbol} = {listed}",
-        why=f"at {symbol} = {next(iter(refused))}: {first.what}. {first.why}".strip(". "),
-        fix=f"leave --dim {symbol}={given} out: then usual sizes are tried; or leave the dimension at {size}; nothing "
-        "was written"
-        if given is not None
-        else f"leave the dimension at {size}, without the name {symbol}, unless the model takes another size than "
-        f"those that were tried, which --dim {symbol}=SIZE gives; nothing was written",
-    )
-
-
-def ran_on(source: Path | ir.Model, values: Mapping[str, Any], runtime: str | None = None) -> dict[str, Any]:
-    """Runs a model and returns its outputs."""
-    return dict(run(source, values, runtime=runtime).outputs)
