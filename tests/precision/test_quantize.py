@@ -13,11 +13,12 @@ import pytest
 
 import onnxsmith
 from onnxsmith.base.problem import problem
-from onnxsmith.base.report.base import Facts, Report, Table
-from onnxsmith.base.report.parts.measurements import Ratio, Ratios
+from onnxsmith.base.report.base import Facts, Table
+from onnxsmith.base.report.parts.measurements import Ratio
 from onnxsmith.base.report.parts.quantisation import Quantisation
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
+from onnxsmith.deployment.benching import two_files
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
@@ -898,16 +899,15 @@ def test_the_time_is_that_of_the_target(tmp_path: Path, monkeypatch: pytest.Monk
     path = stored(classifier(), tmp_path)
     asked: list[Any] = []
 
-    def bench(*_: Any, subjects: Any, **__: Any) -> Result:
-        asked.append(subjects)
-        ratio = Ratio("b", 0.5, 0.4, 0.6, True, "", True, "")
-        return Result(Report("bench", Verdict.DONE, (Ratios("a", (ratio,), 5, 5),), headline=""))
+    def time_ratio(_: Path, __: Path, runtime: str, ___: Any) -> Ratio:
+        asked.append(runtime)
+        return Ratio("b", 0.5, 0.4, 0.6, True, "", True, "")
 
-    monkeypatch.setattr(final, "bench", bench)
+    monkeypatch.setattr(two_files, "time_ratio", time_ratio)
     request = {"to": "int8", "data": samples(path), "metric": "top1", "budget": "20%", "measure_time": True}
     assert part(quantized(path, target="openvino", **request)).times == "0.50 of the time on openvino"
     assert part(quantized(path, target="tensorrt-10", **request)).times.endswith("on onnxruntime")
-    assert asked[0] == ("openvino",)
+    assert asked[0] == "openvino"
 
 
 def test_biases_stay_floats_for_tensorrt(tmp_path: Path) -> None:

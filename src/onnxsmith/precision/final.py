@@ -3,7 +3,7 @@ runtimes."""
 
 from __future__ import annotations
 
-import math
+import contextlib
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,9 +15,9 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, Problem
-from onnxsmith.base.report.parts.measurements import Ratio, Ratios
+from onnxsmith.base.report.parts.measurements import Ratio
 from onnxsmith.base.words import change, of_one, told_apart
-from onnxsmith.deployment.benching.bench import bench
+from onnxsmith.deployment.benching import two_files
 from onnxsmith.graph.files.save import data_files, save_for_now
 from onnxsmith.precision.damage import relative_error
 from onnxsmith.precision.method_trial import Tried
@@ -26,8 +26,6 @@ from onnxsmith.precision.scoring import Scored
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Runtime
 
-_SECONDS = 6.0
-"""Seconds for which each model is timed. A choice."""
 _ALSO = ("openvino",)
 """Other runtimes on which the file is scored, if they are installed."""
 _APART = 0.05
@@ -231,14 +229,9 @@ def time_ratio(old: Path, new: Path, given: Given, target: str | None = None) ->
     feeds = next((dict(one.feeds) for one in given.scoring.samples), None)
     default = runtimes.default()
     for name in dict.fromkeys((_runtime_of(target) or default, default)):
-        try:
-            # Only times count here, so any outputs are accepted; the score judges them.
-            found = bench(old, new, subjects=(name,), inputs=feeds or {}, seconds=_SECONDS, tolerance=math.inf)
-        except OnnxsmithError:
-            continue
-        parts = [part for part in found.report.parts if isinstance(part, Ratios)]
-        if parts and parts[0].ratios:
-            return parts[0].ratios[0], name
+        with contextlib.suppress(OnnxsmithError):
+            if (found := two_files.time_ratio(old, new, name, feeds or {})) is not None:
+                return found, name
     return None, ""
 
 

@@ -11,7 +11,7 @@ import pytest
 from onnxsmith.base.problem import problem
 from onnxsmith.deployment.benching import rounds
 from onnxsmith.deployment.benching.measurement_statistics import of_rounds
-from onnxsmith.deployment.benching.rounds import measure
+from onnxsmith.deployment.benching.rounds import Pace, measure
 from onnxsmith.runtimes._timing import Timer
 from onnxsmith.runtimes.base import Options
 
@@ -68,7 +68,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def measured(*subjects: Simulated, seed: int = 0) -> rounds.Measured:
-    return measure(subjects, {}, seconds=2.0, seed=seed, floor=0.005)  # type: ignore[arg-type]
+    return measure(subjects, {}, pace=Pace(2.0), seed=seed, floor=0.005)  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("simulated")
@@ -130,7 +130,7 @@ def test_short_runs_are_measured_several_at_a_time() -> None:
 def test_ten_seconds_take_about_ten_seconds_a_subject(count: int, starts: float, run: float) -> None:
     """Starts, first runs and warm-ups included. One round is made in any case."""
     subjects = [Simulated(str(number), run, number, starts=starts) for number in range(count)]
-    found = measure(subjects, {}, seconds=10.0, seed=0, floor=0.0)  # type: ignore[arg-type]
+    found = measure(subjects, {}, pace=Pace(10.0), seed=0, floor=0.0)  # type: ignore[arg-type]
     rounds_made = len(found.tracks[0].medians)
     a_round = Simulated.now / rounds_made
     assert Simulated.now <= max(10.0 * count + a_round / 2, a_round) + 1e-6
@@ -143,7 +143,24 @@ def test_ten_seconds_take_about_ten_seconds_a_subject(count: int, starts: float,
 def test_slow_starts_leave_the_rounds_of_a_ranking() -> None:
     """A start takes a second: eight rounds fit if each is shorter."""
     subjects = [Simulated(str(number), 1e-3, number, starts=1.0) for number in range(2)]
-    found = measure(subjects, {}, seconds=10.0, seed=0, floor=0.0)  # type: ignore[arg-type]
+    found = measure(subjects, {}, pace=Pace(10.0), seed=0, floor=0.0)  # type: ignore[arg-type]
     assert len(found.tracks[0].medians) >= 8
     assert found.ended.startswith("the time was used up (")
     assert "of starting processes" in found.ended
+
+
+@pytest.mark.usefixtures("simulated")
+def test_a_coarse_pace_decides_after_eight_rounds_in_kept_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[bool] = []
+    monkeypatch.setattr(rounds._idle, "end_all", lambda: ended.append(True))
+    pace = Pace(6.0, of_round=0.1, narrow=0.1, is_fresh=False)
+    subjects = [Simulated("a", 0.001, 1), Simulated("b", 0.0015, 2)]
+    found = measure(subjects, {}, pace=pace, seed=0, floor=0.005)  # type: ignore[arg-type]
+    interval = of_rounds(found.ratios[0])
+    assert interval is not None
+    assert interval.decided
+    assert interval.ratio == pytest.approx(1.5, rel=0.05)
+    assert found.ended == "all intervals are narrow"
+    assert len(found.tracks[0].medians) == 8
+    assert found.seconds < 2
+    assert not ended

@@ -26,7 +26,7 @@ from onnxsmith.deployment.benching.bench_options import SECONDS, Request
 from onnxsmith.deployment.benching.machine_load import Watch
 from onnxsmith.deployment.benching.measurement_statistics import FLOOR
 from onnxsmith.deployment.benching.profiling import profiled
-from onnxsmith.deployment.benching.rounds import measure
+from onnxsmith.deployment.benching.rounds import Pace, measure
 from onnxsmith.deployment.benching.subject_preparation import Check, Chosen, Ready, checked, chosen, ready
 from onnxsmith.deployment.benching.subjects import Failed
 from onnxsmith.deployment.benching.summary import Bench, report
@@ -184,7 +184,7 @@ def _measured(setup: Setup, request: Request) -> Bench:
     watch = Watch()
     with stage("measure"):
         values = setup.given.feed.values
-        measured = measure(setup.order, values, seconds=request.seconds, seed=request.seed, floor=FLOOR)
+        measured = measure(setup.order, values, pace=Pace(request.seconds), seed=request.seed, floor=FLOOR)
     if not measured.tracks and measured.failed:
         raise OnnxsmithError(measured.failed[0].problem)
     seen = watch.seen()

@@ -53,6 +53,22 @@ _SHORTER = 0.25
 choice."""
 
 
+@dataclass(frozen=True)
+class Pace:
+    """Says how long to measure: about `seconds` for all subjects together, warm-ups included, in rounds of `of_round`
+    seconds, until each interval has at most the half width `narrow`. If `is_fresh`, each round has new processes."""
+
+    seconds: float
+    of_round: float | None = None
+    narrow: float = NARROW
+    is_fresh: bool = True
+
+    @property
+    def usual(self) -> float:
+        """Returns the seconds of a round."""
+        return self.of_round if self.of_round is not None else self.seconds / _ROUNDS
+
+
 @dataclass(eq=False)
 class Track:
     """Holds the measurements of one subject. Each list has one entry for each round, except `times`: seconds of each
@@ -95,24 +111,22 @@ class Measured:
     """Says why measuring stopped."""
 
 
-def measure(
-    subjects: Sequence[Ready], values: Mapping[str, Any], *, seconds: float, seed: int, floor: float
-) -> Measured:
-    """Measures the subjects on one input. All subjects together are measured for about `seconds`, warm-ups included.
-    With the start of processes, this takes about `seconds` for each subject, and one round at least. Stops early when
-    all intervals are narrow. A subject that fails is not measured again."""
+def measure(subjects: Sequence[Ready], values: Mapping[str, Any], *, pace: Pace, seed: int, floor: float) -> Measured:
+    """Measures the subjects on one input. With the start of processes, this takes about the seconds of `pace` for each
+    subject, and one round at least. Stops early when all intervals are narrow. A subject that fails is not measured
+    again."""
     shuffle = random.Random(seed)
     tracks = [Track(one) for one in subjects]
     failed: list[Failed] = []
     spent, loading, blocks, begun = 0.0, 0.0, 0, time.monotonic()
-    limit = seconds * len(subjects)
+    limit = pace.seconds * len(subjects)
     ratios: list[list[float]] = [[] for _ in subjects[1:]]
     ended = "no subject could be measured"
     while tracks:
         advance("measure", len(tracks[0].medians), _ROUNDS)
         with ExitStack() as stack:
-            each = _of_round(len(tracks[0].medians), seconds, limit, time.monotonic() - begun, loading)
-            round_ = _Round(tracks, shuffle, stack, values, each)
+            each = _of_round(len(tracks[0].medians), pace.usual, limit, time.monotonic() - begun, loading)
+            round_ = _Round(tracks, shuffle, stack, values, each, pace.is_fresh)
             done = round_.run()
         loading += round_.loading
         failed += round_.failed
@@ -129,17 +143,16 @@ def measure(
         for found, log in zip(ratios, round_.logs(), strict=True):
             found.append(log)
         spent, blocks = spent + round_.spent, blocks + round_.blocks
-        reason = _enough(tracks, ratios, (spent, loading, time.monotonic() - begun), (seconds, limit), floor)
+        reason = _enough(tracks, ratios, (spent, loading, time.monotonic() - begun), limit, pace, floor)
         if reason:
             ended = reason
             break
     return Measured(tracks, ratios, failed, blocks, spent, loading, time.monotonic() - begun, ended)
 
 
-def _of_round(count: int, seconds: float, limit: float, passed: float, loading: float) -> float:
+def _of_round(count: int, usual: float, limit: float, passed: float, loading: float) -> float:
     """Returns the seconds to measure in the next round, after `count` rounds. If processes start slowly, rounds become
     shorter, so that the rounds of a ranking fit."""
-    usual = seconds / _ROUNDS
     if not count:
         return usual
     fits = (limit - passed) / max(LEAST_ROUNDS - count, 1) - loading / count
@@ -150,19 +163,22 @@ def _enough(
     tracks: Sequence[Track],
     ratios: Sequence[Sequence[float]],
     passed: tuple[float, float, float],
-    limits: tuple[float, float],
+    limit: float,
+    pace: Pace,
     floor: float,
 ) -> str:
     """Returns the reason to stop measuring; "" if measuring goes on. `passed` are the seconds of measuring, of loading,
-    and all; `limits` those of measuring and of all."""
+    and all; `limit` is that of all."""
     count = len(tracks[0].medians)
-    (spent, loading, all_), (seconds, limit) = passed, limits
+    (spent, loading, all_), seconds = passed, pace.seconds
     is_over = all_ + all_ / count / 2 > limit  # the next round would end more than half a round late
     if is_over or (spent >= seconds and count >= LEAST_ROUNDS) or spent >= 2 * seconds:
         return f"the time was used up ({spent:.1f} s of measuring, {loading:.1f} s of starting processes)"
     logs = ratios or [[math.log(time) for time in track.lows] for track in tracks]
     intervals = [of_rounds(one, floor=floor) for one in logs]
-    if count >= LEAST_ROUNDS and all(one is not None and one.half_width <= max(NARROW, floor) for one in intervals):
+    if count >= LEAST_ROUNDS and all(
+        one is not None and one.half_width <= max(pace.narrow, floor) for one in intervals
+    ):
         return "all intervals are narrow"
     return f"{count} rounds" if count >= _MOST_ROUNDS else ""
 
@@ -177,9 +193,10 @@ class _Round:
         stack: ExitStack,
         values: Mapping[str, Any],
         seconds: float,
+        is_fresh: bool,
     ) -> None:
         self._tracks, self._shuffle, self._stack = tracks, shuffle, stack
-        self._values, self._seconds = values, seconds
+        self._values, self._seconds, self._is_fresh = values, seconds, is_fresh
         self._open: dict[int, Opened] = {}
         self._runs: dict[int, list[float]] = {}
         """Holds the times of this round's runs, by subject."""
@@ -230,7 +247,8 @@ class _Round:
     def _begin(self, track: Track) -> None:
         begun = time.perf_counter()
         with stage("start processes"):
-            _idle.end_all()  # the process has to be new: an old one has memory and caches of other models
+            if self._is_fresh:
+                _idle.end_all()  # an old process has memory and caches of other models
             one = opened(track.ready)
         self.loading += time.perf_counter() - begun
         self._stack.callback(one.close)
