@@ -3,8 +3,9 @@
     python benchmarks/precision.py [CASE …] [--peers NAME …] [--ours TO …] [--budget 0.5%] [--held-out] [--again]
 
 For each case: the float32 model's metric, size and latency (onnxruntime, one thread), and for each tool the metric, how
-much worse it is, size and latency as parts of float32's, and the items whose outputs are not finite. Each step runs in
-a process of its own with a time limit, and what fails is shown as it is. Figures are kept in
+much worse it is, size and latency as parts of float32's, the items whose outputs are not finite, and the CPU
+seconds of the whole process that made the file. Each step runs in a process of its own with a time limit, and what
+fails is shown as it is. Figures are kept in
 `.bench-corpus/precision/results.json`; what is there is not measured again without `--again`.
 """
 
@@ -13,6 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -36,6 +39,7 @@ def work(what: str, *arguments: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "precision.worker", what, *arguments]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parent)}
     log = FOLDER / "worker.log"
+    began = _children()
     # In a folder of its own: onnxruntime's pre-processing leaves files in the current one.
     with log.open("w", encoding="utf-8") as said, tempfile.TemporaryDirectory() as folder:
         try:
@@ -53,8 +57,14 @@ def work(what: str, *arguments: str) -> dict[str, Any]:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     for line in reversed(lines):
         if line.startswith(MARK):
-            return json.loads(line.removeprefix(MARK))
+            return json.loads(line.removeprefix(MARK)) | {"process cpu s": _children() - began}
     return {"error": f"the process ended with {done.returncode}: {' '.join(lines)[-300:]}"}
+
+
+def _children() -> float:
+    """CPU seconds of the processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def size(path: Path) -> int:
@@ -76,7 +86,7 @@ def made(name: str, model: Path, tool: str, given: argparse.Namespace) -> dict[s
         result = work("ours", name, str(model), tool.removeprefix("ours-"), given.budget, str(out), *more)
     if "error" in result:
         return {"error": result["error"], "step": "make"}
-    figures = {"make cpu s": result["cpu s"], "bytes": size(out)}
+    figures = {"make cpu s": result["process cpu s"], "bytes": size(out)}
     result = work("evaluate", name, str(out), str(model))
     for other in folder.glob("*.processed.onnx*"):
         other.unlink()
@@ -93,8 +103,47 @@ def row(case: cases.Case, name: str, reference: dict[str, Any], figures: dict[st
     return (
         f"  {name:24} {value:9.4f} {case.loss(base[case.metric_name], value):+9.4f}"
         f" {figures['bytes'] / reference['bytes']:7.3f} {figures['latency']['ratio']:8.2f}"
-        f" {figures['not finite']:5d}{also}"
+        f" {figures['not finite']:5d} {_seconds(figures)}{also}"
     )
+
+
+def _seconds(figures: dict[str, Any]) -> str:
+    return f"{figures['make cpu s']:6.1f}" if "make cpu s" in figures else " " * 6
+
+
+SAME_SIZE = 1.05
+"""A peer's file is compared with ours if it is at most this much larger."""
+EIGHT_BITS = ("ort-dynamic", "ort-static", "ort-static-per-channel", "nncf")
+
+
+def summary(results: dict[str, Any], names: list[str], budget: str) -> None:
+    """Prints how ours in 8 bits stands beside each peer's file of the same size, and the CPU time beside the peer's."""
+    budget_share = float(budget.removesuffix("%")) / 100 if budget.endswith("%") else 0.0
+    pairs, worse, beyond, times = 0, [], [], []
+    for name in names:
+        case, kept = cases.load(name), results.get(name, {"tools": {}})
+        mine = kept["tools"].get("ours-int8", {"error": ""})
+        if "error" in mine:
+            continue
+        base = kept["float32"]["metrics"][case.metric_name]
+        lost = case.loss(base, mine["metrics"][case.metric_name])
+        for peer in EIGHT_BITS:
+            theirs = kept["tools"].get(peer, {"error": ""})
+            if "error" in theirs:
+                continue
+            times.append(mine["make cpu s"] / theirs["make cpu s"])
+            if theirs["bytes"] > mine["bytes"] * SAME_SIZE:
+                continue
+            pairs += 1
+            other = case.loss(base, theirs["metrics"][case.metric_name])
+            worse += [f"{name} beside {peer}"] if lost > other else []
+            beyond += [f"{name} beside {peer}"] if lost > max(other, budget_share * abs(base)) else []
+    if times:
+        print(
+            f"\nint8 beside peers' files that are at most {SAME_SIZE - 1:.0%} larger: {pairs} pairs, ours worse in "
+            f"{len(worse)} ({', '.join(worse) or 'none'}), of these out of budget in {len(beyond)}; CPU beside theirs: "
+            f"median {statistics.median(times):.1f}, at most {max(times):.1f} times"
+        )
 
 
 def measure(name: str, tools: list[str], given: argparse.Namespace, results: dict[str, Any]) -> None:
@@ -116,7 +165,7 @@ def measure(name: str, tools: list[str], given: argparse.Namespace, results: dic
     timing = f"{reference['latency']['ms']:.2f} ms a run, {reference['cpu s']:.1f} s a test"
     better = "higher" if case.higher else "lower"
     print(f"\n{name}: {case.metric_name} ({better} is better); {counted}, {timing}")
-    print(f"  {'':24} {'metric':>9} {'worse by':>9} {'size':>7} {'latency':>8} {'NaN':>5}")
+    print(f"  {'':24} {'metric':>9} {'worse by':>9} {'size':>7} {'latency':>8} {'NaN':>5} {'CPU s':>6}")
     print(row(case, "float32", reference, reference), flush=True)
     for tool in tools:
         if given.again or tool not in kept["tools"]:
@@ -155,6 +204,7 @@ def main() -> None:
         print("this onnxsmith has no quantize: only the other tools are measured")
     for name in given.cases or cases.names():
         measure(name, tools, given, results)
+    summary(results, given.cases or cases.names(), given.budget)
 
 
 def _version(package: str) -> str:
