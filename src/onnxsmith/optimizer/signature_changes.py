@@ -1,4 +1,4 @@
-"""Narrows the interface of a model before it is simplified: defaults of inputs, sizes of inputs, outputs."""
+"""Changes the interface of a model before it is simplified: defaults of inputs, sizes of inputs, outputs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from onnxsmith.graph.structure import tensor_paths, walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.names import fix_symbols
+from onnxsmith.optimizer.open_sizes import open_axes
 
 _AXIS = re.compile(r"(?P<input>.+):(?P<axis>\d+)=(?P<size>\d+)")
 _SYMBOL = re.compile(r"(?P<name>[^=:]+)=(?P<size>\d+)")
@@ -25,25 +26,28 @@ _SYMBOL = re.compile(r"(?P<name>[^=:]+)=(?P<size>\d+)")
 class Interface:
     """Narrows a model. `fix_defaults` turns initializers that are also graph inputs into constants. `dims` fixes the
     size of symbolic dimensions (`batch=1`, or `x:0=1` for the first axis of the input x). `outputs` are the graph
-    outputs that stay (all if it is empty), `dropped` those that are removed: names, or patterns such as `head_*`."""
+    outputs that stay (all if it is empty), `dropped` those that are removed: names, or patterns such as `head_*`.
+    `open` are axes of fixed size that the model declares as open instead: the one change that makes it wider."""
 
     fix_defaults: bool = False
     dims: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return self.fix_defaults or bool(self.dims or self.outputs or self.dropped)
+        return self.fix_defaults or bool(self.dims or self.outputs or self.dropped or self.open)
 
     def narrowed(self, model: ir.Model) -> tuple[ir.Model, tuple[str, ...]]:
         """Returns a copy of the model with the narrower interface (weights shared), and notes on the changes.
 
         Raises:
             OnnxsmithError: `simplify/no-such-port` for an output, input, axis or dimension that the model lacks;
-                `simplify/all-outputs` if no output stays.
+                `simplify/all-outputs` if no output stays; `model/closed-axis` if the graph fixes an axis of `open`.
         """
         made = cloned(model)
         notes = [*self._fix_sizes(made), *self._keep_outputs(made), *(_constants(made) if self.fix_defaults else ())]
+        notes += open_axes(made, self.open)
         return made, tuple(notes)
 
     def _fix_sizes(self, model: ir.Model) -> Iterator[str]:

@@ -31,6 +31,7 @@ from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.optimizer import contrib_domain, growth, kernels, newer_opset
 from onnxsmith.optimizer.delivery import Delivery, delivered
+from onnxsmith.optimizer.open_sizes import Frozen
 from onnxsmith.optimizer.signature_changes import Interface, defaults
 from onnxsmith.optimizer.simplification_rounds import simplified
 from onnxsmith.optimizer.target_form import ForTarget, Simplify
@@ -58,6 +59,7 @@ def simplify(
     inline_functions: bool = False,
     fix_defaults: bool = False,
     set_dim: Iterable[str] = (),
+    keep_open: Iterable[str] = (),
     keep_output: Iterable[str] = (),
     drop_output: Iterable[str] = (),
     max_growth: float | None = None,
@@ -82,10 +84,12 @@ def simplify(
     file. `max_growth` is the share by which folded constants may enlarge the file; None allows 1% or 1 MiB, whichever
     is more, and at most three times the size.
 
-    Four settings narrow what the model takes and gives; the result is then compared with the original narrowed alike.
+    Five settings change what the model takes and gives; the result is then compared with the original changed alike.
     `fix_defaults` makes constants of initializers that are graph inputs too, as files of old exporters have them.
     `set_dim` gives symbolic dimensions a size for good: `batch=1`, or `x:0=1` for the first axis of the input x.
-    `keep_output` takes the names or patterns of the outputs that stay, `drop_output` of those that go.
+    `keep_output` takes the names or patterns of the outputs that stay, `drop_output` of those that go. `keep_open`
+    declares axes of fixed size as open, so that no size which the graph computes from them becomes a constant:
+    `x:0=batch`, or `batch` for the first axis of each input.
 
     `verify` says how the result is compared with the original; with False the report says that nothing was verified.
     `inputs` are compared, too: arrays by name, texts as on the command line, or an iterable of arrays by name. If the
@@ -98,8 +102,9 @@ def simplify(
     Raises:
         OnnxsmithError: `model/…` for a model that cannot be read or is invalid, `simplify/unknown-rule`,
             `simplify/unknown-exactness`, `simplify/unknown-node`, `simplify/contrib`, `simplify/max-growth`,
-            `simplify/no-such-port`, `simplify/all-outputs`, `export/opset`, `verify/…` and `runtime/…` when the check
-            could not be made, `save/…` when the result could not be written.
+            `simplify/no-such-port`, `simplify/all-outputs`, `model/closed-axis` for an axis that the graph fixes,
+            `export/opset`, `verify/…` and `runtime/…` when the check could not be made, `save/…` when the result could
+            not be written.
     """
     where = str(source) if isinstance(source, str | Path) else "the given model"
     settings = verifying(verify)
@@ -108,7 +113,7 @@ def simplify(
     with Clock() as clock:
         read = _read(source, output, where, inputs, settings)
         most = _most_bytes(read, max_growth)
-        narrow = Interface(fix_defaults, tuple(set_dim), tuple(keep_output), tuple(drop_output))
+        narrow = Interface(fix_defaults, tuple(set_dim), tuple(keep_output), tuple(drop_output), tuple(keep_open))
         read, narrowed = read.narrowed(narrow) if narrow else (read, ())
         if settings is not None and settings.free:
             from onnxsmith.verification import free_values
@@ -116,6 +121,7 @@ def simplify(
             free_values.read(settings.free, [value.name or "" for value in read.model.graph.outputs])
         if settings is not None and settings.sizes:
             read = read.meant_for(settings.sizes)
+        frozen = Frozen(read.model)
         wanted = ForTarget.named(target) if target is not None else ForTarget("")
         before = dict(walk.histogram(read.model)) if diff else {}
         options = {
@@ -149,7 +155,7 @@ def simplify(
             raise error.at("", "write it unchecked: --no-verify; in Python verify=False") from error
     part, verification = found.part, found.verification
     more = newer_opset.note(part, opsets.of(found.model)) if target is None else ()
-    part = replace(part, notes=(*narrowed, *conversion, *part.notes, *more))
+    part = replace(part, notes=(*narrowed, *conversion, *frozen.notes(found.model), *part.notes, *more))
     extra: list[Part] = []
     if explain:
         from onnxsmith.base.report.parts.edits import Rewrites

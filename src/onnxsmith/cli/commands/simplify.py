@@ -49,6 +49,12 @@ class Simplify(Command):
         default=(),
         metavar="DIM=SIZE",
     )
+    keep_open: tuple[str, ...] = option(
+        "declare an axis of fixed size as open, and make no constants of sizes that the graph computes from it: "
+        "x:0=batch, or batch for the first axis of each input; repeatable",
+        default=(),
+        metavar="AXIS",
+    )
     keep_output: tuple[str, ...] = option(
         "keep only this graph output, or those of a pattern; repeatable", default=(), metavar="NAME"
     )
@@ -102,6 +108,7 @@ class Simplify(Command):
             inline_functions=self.inline_functions,
             fix_defaults=self.fix_defaults,
             set_dim=self.set_dim,
+            keep_open=self.keep_open,
             keep_output=self.keep_output,
             drop_output=self.drop_output,
             max_growth=self.max_growth,
