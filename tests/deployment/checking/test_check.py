@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,8 @@ import pytest
 import onnxsmith
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.target_checks import Stage, TargetCheck, TargetChecks
+from onnxsmith.base.report.base import Report, Table
+from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage, TargetCheck, TargetChecks
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.refused_nodes import without
@@ -80,24 +82,52 @@ def test_static_shapes_are_tried_second(tmp_path: Path, only: Any) -> None:
     assert "with dynamic shapes: Neg needs fixed sizes" in one.nodes[0].why
 
 
-def test_other_numbers_are_found(tmp_path: Path, only: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A target whose runtime computes something else does not pass."""
-    path = write(tmp_path, HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Relu(a) }")
+@pytest.fixture
+def wrong_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Gives a model that one runtime computes wrong: it runs Elu where the model has Relu."""
     from onnxsmith.deployment.checking import target_query
 
+    path = write(tmp_path, HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Relu(a) }")
     wrong = write(tmp_path, HEAD + "g (float[n,4] x) => (float[n,4] y) { a = Neg(x) y = Elu(a) }", "wrong.onnx")
     right = target_query.compare
 
-    def compare(reference: str, candidate: str, **settings: Any) -> Any:
-        return right(reference, candidate.replace(str(path), str(wrong)), **settings)
+    def on(runtime: str) -> Path:
+        def compare(*sides: str, **settings: Any) -> Any:
+            return right(*(one.replace(f"{path}@{runtime}", f"{wrong}@{runtime}") for one in sides), **settings)
 
-    monkeypatch.setattr(target_query, "compare", compare)
+        monkeypatch.setattr(target_query, "compare", compare)
+        return path
+
+    return on
+
+
+def test_other_numbers_are_found(only: Any, wrong_on: Callable[[str], Path]) -> None:
+    """A target whose runtime computes something else does not pass, and is named as the one that is alone."""
+    path = wrong_on("onnxruntime")
     only(Fake(lambda _m, feeds: Answer(Stage.RAN if feeds else Stage.BUILT), runtime="onnxruntime"))
     report, (one,) = checked(path, "fake")
     assert one.stage is Stage.RAN
-    assert "its numbers differ" in one.why
+    assert one.why.startswith("onnxruntime is alone: openvino and tract agree with each other; its numbers differ from")
+    assert re.search(r"output y: .*, off by 0\.\d+ at a scale of 0\.\d+", one.why)
     assert report.verdict is not Verdict.DONE
     assert [node.op for node in one.nodes] == ["Elu"]
+
+
+def test_a_reference_that_is_alone_is_named(only: Any, wrong_on: Callable[[str], Path]) -> None:
+    path = wrong_on("openvino")
+    only(Fake(lambda _m, feeds: Answer(Stage.RAN if feeds else Stage.BUILT), runtime="onnxruntime"))
+    report, (one,) = checked(path, "fake")
+    assert one.stage is Stage.AGREED
+    assert any(note.startswith("openvino is alone: onnxruntime and tract agree; ") for note in one.notes)
+    assert report.verdict is Verdict.DONE
+
+
+def test_equal_lines_are_one_line() -> None:
+    nodes = tuple(NodeCheck(f"n{at}", "Neg", Stage.REFUSED, "no kernel") for at in range(5))
+    other = NodeCheck("z", "Abs", Stage.REFUSED, "no kernel")
+    check = TargetCheck("fake", "Fake", "1", judge=True, stage=Stage.REFUSED, nodes=(nodes[0], other, *nodes[1:]))
+    table = next(one for one in list(TargetChecks((check,)).blocks())[1:] if isinstance(one, Table))
+    assert [row[0] for row in table.rows] == ["n0, n1, n2 and 2 more", "z"]
 
 
 def test_a_target_that_exceeds_its_limits_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ target.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
@@ -228,12 +229,14 @@ class Agreement:
     why: str = ""
     notes: tuple[str, ...] = ()
     nodes: tuple[NodeCheck, ...] = ()
+    differs: bool = False
 
 
 def agreement(subject: Subject, runtime: str) -> Agreement:
     """Compares the model on `runtime` with another runtime, on the given inputs or on generated inputs.
 
-    If one reference disagrees with the target and another agrees, the target agrees, and a note says so. A model that
+    If one reference disagrees with the target and another agrees, the target agrees, and a note names the reference
+    that is alone. If two references agree with each other and not with the target, the target is named. A model that
     draws random numbers does not even agree with itself on one runtime, so only the nodes that draw no numbers are
     compared.
     """
@@ -248,22 +251,30 @@ def agreement(subject: Subject, runtime: str) -> Agreement:
 
 
 def _agreement(subject: Subject, runtime: str) -> Agreement:
-    found: Agreement | None = None
+    unlike: dict[str, Agreement] = {}
     for name in _others(runtime):
         if _call_limits.is_over():
             late = "not tried: a comparison of its numbers; the time limit had passed"
-            return found or Agreement(Stage.RAN, late)
+            return next(iter(unlike.values()), None) or Agreement(Stage.RAN, late)
         one = _compared(subject, runtime, name)
         if one is None:
             continue
         if one.stage is Stage.AGREED:
-            if found is None:
-                return one
-            return Agreement(Stage.AGREED, "", (*one.notes, f"another runtime disagrees: {found.why}"))
-        found = found or one
-    if found is None and _call_limits.is_over():
+            alone = [f"{other} is alone: {runtime} and {name} agree; {found.why}" for other, found in unlike.items()]
+            return replace(one, notes=(*one.notes, *alone))
+        unlike[name] = one
+    if not unlike and _call_limits.is_over():
         return Agreement(Stage.RAN, "not tried: a comparison of its numbers; the time limit had passed")
-    return found or Agreement(Stage.RAN, "no other runtime here runs the model, so that its numbers were not compared")
+    if not unlike:
+        return Agreement(Stage.RAN, "no other runtime here runs the model, so that its numbers were not compared")
+    first, *others = unlike
+    differ = [name for name in others if unlike[name].differs]
+    if unlike[first].differs and differ and not _call_limits.is_over():
+        between = _compared(subject, first, differ[0])
+        if between is not None and between.stage is Stage.AGREED:
+            why = f"{runtime} is alone: {first} and {differ[0]} agree with each other; {unlike[first].why}"
+            return replace(unlike[first], why=why)
+    return unlike[first]
 
 
 def _others(runtime: str) -> list[str]:
@@ -297,13 +308,18 @@ def _compared(subject: Subject, runtime: str, reference: str) -> Agreement | Non
         return Agreement(Stage.AGREED, "", notes)
     if report.verdict is Verdict.CANNOT_TELL:
         return Agreement(Stage.RAN, f"the comparison shows too little: {'; '.join(part.unsure)}", notes)
-    worst = next((_worst(one) for one in part.outputs if not one.equal), report.headline)
-    return Agreement(Stage.RAN, f"its numbers differ from {reference}: {worst}", notes, _blamed(sides, settings))
+    unequal = sorted((one for one in part.outputs if not one.equal), key=lambda one: -one.worst_rel)
+    worst = first_few(list(map(_off, unequal)), _MOST_NAMED) or report.headline
+    why = f"its numbers differ from {reference}: {worst}"
+    return Agreement(Stage.RAN, why, notes, _blamed(sides, settings), differs=True)
 
 
-def _worst(one: OutputCheck) -> str:
+def _off(one: OutputCheck) -> str:
+    """Says how far an output is off, and on which input."""
     where = f", on {one.where}" if one.where else ""
-    return f"output {one.name}: {one.reason or f'off by {one.worst_rel:.2g} of its scale'}{where}"
+    known = 0 < one.worst_abs < math.inf
+    off = f"off by {one.worst_abs:.3g} at a scale of {one.scale:.3g}" if known else ""
+    return f"output {one.name}: {', '.join(text for text in (one.reason, off) if text) or 'it differs'}{where}"
 
 
 def _blamed(sides: tuple[str, str], settings: dict[str, Any]) -> tuple[NodeCheck, ...]:

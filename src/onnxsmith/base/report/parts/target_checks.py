@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import ClassVar
 
@@ -123,17 +123,26 @@ def _table(check: TargetCheck) -> Table:
     placed = any(one.place for one in check.nodes)
     head: tuple[str, ...] = ("node", "operator", "result", "why", "found by")
     head += (("from",) if placed else ()) + (("what helps",) if helps else ())
-    rows = []
-    for one in check.nodes:
-        row = (one.node, one.op, one.stage.value, one.why, one.evidence)
+    rows, groups = [], _alike(check.nodes)
+    for group in groups:
+        one = group[0]
+        row = (first_few([node.node for node in group], _FEW), one.op, one.stage.value, one.why, one.evidence)
         rows.append(row + ((one.place,) if placed else ()) + ((one.rewrite,) if helps else ()))
-    refused_first = sorted(range(len(rows)), key=lambda row: check.nodes[row].stage is not Stage.REFUSED)
+    refused_first = sorted(range(len(rows)), key=lambda row: groups[row][0].stage is not Stage.REFUSED)
     return Table(
         (f"{check.target}: {head[0]}", *head[1:]),
         tuple(rows),
-        places=(Places(0, "node", tuple(one.node for one in check.nodes)),),
+        places=(Places(0, "node", tuple(group[0].node for group in groups)),),
         worst_first=tuple(refused_first),
     )
+
+
+def _alike(nodes: Sequence[NodeCheck]) -> list[list[NodeCheck]]:
+    """Groups nodes of which the table says the same, each group at the place of its first node."""
+    found: dict[NodeCheck, list[NodeCheck]] = {}
+    for one in nodes:
+        found.setdefault(replace(one, node=""), []).append(one)
+    return list(found.values())
 
 
 def summary(check: TargetCheck) -> str:
