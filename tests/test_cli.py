@@ -484,6 +484,23 @@ def test_an_error_that_nobody_foresaw_is_exit_status_two(tmp_path: Path) -> None
     assert "ZeroDivisionError: unforeseen" in done.stderr
 
 
+def test_warnings_of_numpy_stay_off_the_screen(tmp_path: Path) -> None:
+    program = (
+        "import sys, warnings, numpy as np\n"
+        "from onnxsmith.cli.commands.explain import Explain\n"
+        "def run(self):\n"
+        "    np.float32([1e38]) * np.float32([1e38]), np.float32([np.nan]).astype(int), np.mean([])\n"
+        "    warnings.warn('of a user', stacklevel=1)\n"
+        "    raise ZeroDivisionError\n"
+        "Explain.run = run\n"
+        "from onnxsmith.cli.application import main\n"
+        "sys.argv = ['onnxsmith', 'explain', 'all']; main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "of a user" in done.stderr
+    assert "RuntimeWarning" not in done.stderr
+
+
 @pytest.mark.torch
 def test_what_a_model_prints_stays_out_of_the_json(tmp_path: Path) -> None:
     (tmp_path / "chatty.py").write_text(

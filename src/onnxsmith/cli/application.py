@@ -12,6 +12,7 @@ import time
 import traceback
 import types
 import typing
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
@@ -49,6 +50,10 @@ _process: list[float] = []
 """Holds the start of the process if it was started for one command."""
 
 
+_NUMPY = r".*(encountered in|Mean of empty slice|All-NaN|Degrees of freedom)"
+"""Matches numpy's warnings about numbers."""
+
+
 def main(begin: float | None = None) -> None:
     """Runs the `onnxsmith` command. `begin` is the start of the process on the scale of `time.monotonic`, if the
     process was started for this command."""
@@ -56,6 +61,8 @@ def main(begin: float | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # show a question mark where the terminal cannot show a character
+    # Reports say what is not finite; a warning of numpy beside them names a line of ours, which helps nobody.
+    warnings.filterwarnings("ignore", _NUMPY, RuntimeWarning)
     try:
         app()
         sys.stdout.flush()
