@@ -120,7 +120,7 @@ def verified(
             _refuse_size(original, written, settings, error)
         raise
     for also in work.also:
-        part = also(part, pair, settings)
+        part = also(part, pair, settings, given)
     now = {old: name for name, old in kept.items()}  # the compared copy has the original's names
     said = () if adapted else (replace(one, name=now[one.name]) for one in part.misdeclared if one.name in now)
     part = replace(part, misdeclared=tuple({one.name: one for one in (*seen, *said)}.values()))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -17,13 +17,29 @@ from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.settings import Verify
 from onnxsmith.editor.node_selectors import Selecting
 from onnxsmith.editor.size_dependence import sized_by
+from onnxsmith.graph.shapes.dims import names_in
 from onnxsmith.graph.shapes.symbolic_inference import infer
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.graph.surgery.names import fix_symbols, fixed_shape
+from onnxsmith.verification.inputs.generate import Feed
 
 _T = TypeVar("_T")
+_MADE = re.compile(r"_d\d+")
+"""Matches the names that the shape engine makes."""
+
+
+def _names(value: ir.Value) -> set[str]:
+    """Returns the symbols in a shape."""
+    dims = [dim.value for dim in value.shape or () if isinstance(dim, ir.SymbolicDim)]
+    return {name for dim in dims if dim for name in names_in(dim)}
+
+
+def _made_of(dim: int | ir.SymbolicDim) -> set[str]:
+    """Returns the names of the shape engine in a dimension."""
+    text = dim.value if isinstance(dim, ir.SymbolicDim) else None
+    return {name for name in names_in(text) if _MADE.fullmatch(name)} if text else set()
 
 
 @dataclass(frozen=True)
@@ -45,10 +61,15 @@ class _Declared:
 
 
 class Also(Protocol):
-    """Makes a further comparison: adds its findings about the pair (the original, the edited model) to the part."""
+    """Makes a further comparison: adds its findings about the pair (the original, the edited model) to the part.
+    `given` are the user's inputs."""
 
     def __call__(
-        self, part: Verification, pair: tuple[Path | ir.Model, Path | ir.Model], settings: Verify
+        self,
+        part: Verification,
+        pair: tuple[Path | ir.Model, Path | ir.Model],
+        settings: Verify,
+        given: Sequence[Feed] = (),
     ) -> Verification: ...
 
 
@@ -192,10 +213,18 @@ class Work:
                 value.type, value.shape = declared.type, declared.shape
         self._complete_outputs()
         self._keep_declared(stale)
+        self._forget_made_names()
         for value in {*stale, *self._declared}:
             if value.type is None:  # a value without a type may not be declared
                 value.shape = None
                 value.metadata_props.clear()
+
+    def _forget_made_names(self) -> None:
+        """Leaves open what only the shape engine has names for, such as `_d0 - 4`: to a reader they mean nothing."""
+        given = {name for value in self.model.graph.inputs for name in _names(value)}
+        for value in walk.values(self.model):
+            if value.shape is not None and any(_MADE.fullmatch(name) for name in _names(value) - given):
+                value.shape = ir.Shape([None if _made_of(dim) - given else dim for dim in value.shape])
 
     def _complete_outputs(self) -> None:
         """Restores the type and rank of outputs for which inference finds none, because the specification requires

@@ -133,7 +133,9 @@ def _clause(one: Misdeclared, value: ir.Value) -> str:
     now = value.dtype.name.lower() if one.dtype and value.dtype is not None else ""
     if one.dtype and now != one.dtype:
         return f"{was}: the dtype {now} stays declared, because shape inference does not find {one.dtype}"
-    return f"{was}: declared as {now}{value.shape if value.shape is not None else ''} now"
+    sizes = dims.written(value.shape) if value.shape is not None else None
+    said = f"[{','.join('?' if dim is None else str(dim) for dim in sizes)}]" if sizes is not None else ""
+    return f"{was}: declared as {now}{said} now"
 
 
 def _right(one: Misdeclared, declared: ir.Shape, known: ir.Shape | None) -> ir.Shape:
@@ -141,8 +143,16 @@ def _right(one: Misdeclared, declared: ir.Shape, known: ir.Shape | None) -> ir.S
     found = dims.written(known) if known is not None and len(known) == len(first) else (None,) * len(first)
     kept = dims.written(declared) if one.axes is not None else (None,) * len(first)
     axes = range(len(first)) if one.axes is None else one.axes
-    sizes = {
-        axis: found[axis] if all(dims.evaluate(found[axis], at) == shape[axis] for at, shape in one.examples) else None
-        for axis in axes
-    }
+    sizes = {axis: found[axis] if _holds(found[axis], axis, one) else _symbol(axis, one) for axis in axes}
     return ir.Shape([sizes.get(axis, dim) for axis, dim in enumerate(kept)])
+
+
+def _holds(dim: int | str | None, axis: int, one: Misdeclared) -> bool:
+    return all(dims.evaluate(dim, at) == shape[axis] for at, shape in one.examples)
+
+
+def _symbol(axis: int, one: Misdeclared) -> str | None:
+    """Returns the symbol whose size an axis has in each run, if it is the only one and had several sizes; else None."""
+    names = [name for name in one.examples[0][0] if all(at.get(name) == shape[axis] for at, shape in one.examples)]
+    varied = len({shape[axis] for _, shape in one.examples}) > 1
+    return names[0] if varied and len(names) == 1 else None

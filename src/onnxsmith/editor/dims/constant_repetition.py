@@ -84,7 +84,7 @@ class Repeating:
         why = f"axis {axis} of {value.name} has the size {factors.size(dim)}, and comes from the input {source.name}"
         axes = [at for at, size in enumerate(self._opening.static.get(source, ())) if size == factors.size(dim)]
         shape = self._opening.dims(source) or []
-        axes = [at for at in axes if at < len(shape) and not factors.is_symbolic(shape[at])]
+        axes = [at for at in axes if at < len(shape) and not factors.is_symbolic(shape[at]) and factors.size(dim) > 1]
         fix = f'open the input too: "{source.name}:{axes[0]}={factors.text(dim)}"' if axes else ""
         return self._opening.refuse(node, why, fix)
 

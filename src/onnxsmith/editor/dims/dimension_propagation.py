@@ -223,10 +223,11 @@ class Opening:
     def _node(self, node: ir.Node) -> None:
         fixed = None
         # Frozen constants are replaced first, because the inference below reads them.
-        if any(self.is_reached(value) for value in node.inputs) and not node.domain:
-            frozen_operands.count_rows(self, node)
+        if any(self.is_reached(value) for value in node.inputs):
+            if not node.domain:
+                frozen_operands.count_rows(self, node)
             self._match_partners(node)
-            fixed = frozen_operands.opened(self, node)
+            fixed = frozen_operands.opened(self, node) if not node.domain else None
         for value in node.outputs:
             self._context.forget(value)
             if value in self._reached:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from onnxsmith.graph.shapes import runtime_operators
+
 Place = tuple[int, int]
 """Holds the index of an operand, and an axis of this operand."""
 Rank = Callable[[int], int | None]
@@ -30,8 +32,8 @@ class Group:
 
 
 def groups(node: ir.Node, rank: Rank) -> Iterator[Group]:
-    """Yields the groups of a node of the default domain."""
-    count, kind = len(node.inputs), node.op_type
+    """Yields the groups of a node of the default domain, or of one that is such a node in another form."""
+    count, kind = len(node.inputs), runtime_operators.kind(node)
     if kind in BROADCASTING:
         yield from _aligned(range(count), rank)
     elif kind == "Concat":

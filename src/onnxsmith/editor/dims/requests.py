@@ -37,7 +37,7 @@ def requests(model: ir.Model, texts: Iterable[str]) -> list[Request]:
             unknown name.
     """
     found: dict[tuple[ir.Value, int], Request] = {}
-    for text in texts:
+    for text in (one for given in texts for one in _apart(model, given)):
         for request in _of_text(model, text):
             place = (request.value, request.axis)
             if place in found and found[place].new != request.new:
@@ -47,6 +47,21 @@ def requests(model: ir.Model, texts: Iterable[str]) -> list[Request]:
         raise _wrong("no dimension was given")
     _refuse_conflicts(found.values())
     return [request for request in found.values() if request.new != request.was]
+
+
+def _apart(model: ir.Model, text: str) -> list[str]:
+    """Returns the parts of a text that names several inputs: `x:0=batch,1=n,h:1=batch` is `x:0=batch,1=n` and
+    `h:1=batch`."""
+    inputs = {value.name or "" for value in model.graph.inputs}
+    found: list[str] = []
+    for part in text.split(",") if isinstance(text, str) else ():
+        name, colon, rest = part.strip().rpartition(":")
+        starts = bool(colon) and name in inputs and "=" in rest
+        if starts or not found:
+            found.append(part.strip() if starts else part)
+        else:
+            found[-1] += f",{part}"
+    return found or [text]
 
 
 def _of_text(model: ir.Model, text: str) -> list[Request]:

@@ -29,6 +29,7 @@ from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.user_inputs import sizes
+from onnxsmith.verification.output_declarations import Declarations
 from onnxsmith.verification.sessions import verify_models
 from onnxsmith.verification.value_comparison import near
 
@@ -55,9 +56,14 @@ class Rows:
     known: Mapping[str, int]
 
     def compared(
-        self, part: Verification, pair: tuple[Path | ir.Model, Path | ir.Model], settings: Verify
+        self,
+        part: Verification,
+        pair: tuple[Path | ir.Model, Path | ir.Model],
+        settings: Verify,
+        given: Sequence[Feed] = (),
     ) -> Verification:
-        """Adds the comparison at other sizes to `part`, the comparison at the original size."""
+        """Adds the comparison at other sizes to `part`, the comparison at the original size. The rows of the `given`
+        inputs are compared, too."""
         if not part.equal:
             return part
         original, candidate = pair
@@ -71,8 +77,12 @@ class Rows:
         without = sorted(names & {self._old(self.work.outputs, name) for name in self.others})
         runtime, several = _runtime(original, settings), list[str]()
         found = tried(candidate, self.symbol, self.size, self.known, sizes(settings.sizes), settings.seed, runtime)
+        runs = {size: ran_on(candidate, feed.values, runtime) for size, feed in found.feeds.items()}
+        part = _declared(part, candidate, found.feeds, runs)
+        shapes = {size: {name: np.shape(value) for name, value in one.items()} for size, one in runs.items()}
+        # The places behind operators without rules are guesses: the runs decide.
+        outputs |= {name: place for name in outputs if (place := _place(shapes, name)) is not None}
         if without:
-            shapes = self._shapes(candidate, found.feeds, runtime)
             self._refuse_fixed(without, shapes, inputs)
             outputs |= {name: place for name in without if (place := _place(shapes, name)) is not None}
             without = [name for name in without if name not in outputs]
@@ -95,7 +105,8 @@ class Rows:
             part = replace(part, untried=(*part.untried, said))
         if why or not outputs:
             return part
-        rows = self._verified(model, load(candidate), inputs, outputs, found.feeds, settings)
+        feeds = [*found.feeds.values(), *self._rows_of(given, inputs)]
+        rows = self._verified(model, load(candidate), inputs, outputs, feeds, settings)
         part = replace(part, untried=(*part.untried, *self._empty(candidate, settings)))
         if not rows.equal:
             return replace(rows, notes=(*rows.notes, f"at other sizes of {self.symbol}, each row with the original's"))
@@ -105,15 +116,6 @@ class Rows:
             runs=(*part.runs, *(run for run in rows.runs if run not in part.runs)),
             notes=(*part.notes, f"{said}, computed {self.size} at a time"),
         )
-
-    def _shapes(
-        self, candidate: Path | ir.Model, feeds: Mapping[int, Feed], runtime: str | None
-    ) -> dict[int, dict[str, tuple[int, ...]]]:
-        """Returns the shapes of the outputs at each size that the model takes."""
-        return {
-            size: {name: np.shape(value) for name, value in ran_on(candidate, feed.values, runtime).items()}
-            for size, feed in feeds.items()
-        }
 
     def _refuse_fixed(
         self, names: Sequence[str], shapes: Mapping[int, Mapping[str, tuple[int, ...]]], inputs: Mapping[str, int]
@@ -150,7 +152,7 @@ class Rows:
         candidate: ir.Model,
         inputs: Mapping[str, int],
         outputs: Mapping[str, tuple[int, int]],
-        feeds: Mapping[int, Feed],
+        feeds: Sequence[Feed],
         settings: Verify,
     ) -> Verification:
         reference = chunked(_with_outputs(original, outputs), self.symbol, self.size, inputs, outputs)
@@ -159,10 +161,34 @@ class Rows:
             reference,
             _with_outputs(candidate, outputs),
             settings,
-            given=tuple(feeds.values()),
+            given=tuple(feeds),
             generate=False,
             names=names,
         )
+
+    def _rows_of(self, given: Sequence[Feed], inputs: Mapping[str, int]) -> list[Feed]:
+        """Returns an input of all rows of the given inputs, beside whose other inputs are those of the first. A single
+        row gets a second one, with its elements in the opposite order."""
+        fitting = [one for one in given if inputs.keys() <= one.values.keys()]
+        rows: dict[str, Any] = {}
+        for name, axis in inputs.items() if fitting else ():
+            arrays = [np.asarray(one.values[name]) for one in fitting]
+            if len({one.ndim for one in arrays}) > 1 or axis >= arrays[0].ndim:
+                return []
+            apart = {(*one.shape[:axis], *one.shape[axis + 1 :]) for one in arrays}
+            if len(apart) > 1:
+                return []
+            whole = np.concatenate(arrays, axis)
+            whole = whole.take(range(min(whole.shape[axis], _MOST_ROWS)), axis)
+            if whole.shape[axis] == 1:
+                other = whole.ravel()[::-1].reshape(whole.shape)
+                whole = np.concatenate([whole, other], axis)
+            rows[name] = whole
+        counts = {array.shape[inputs[name]] for name, array in rows.items()}
+        if len(counts) != 1 or (count := counts.pop()) == self.size:
+            return []
+        sizes = {**fitting[0].sizes, self.symbol: count}
+        return [Feed(f"{count} rows of the given inputs", sizes, {**fitting[0].values, **rows})]
 
     def _mixed(
         self,
@@ -223,7 +249,7 @@ class Rows:
 
     def _ran(self, part: Verification, found: Tried, why: str, without: list[str]) -> Verification:
         """Notes the other sizes at which the edited model runs, if nothing is compared at these sizes."""
-        what = why or (f"{', '.join(without)} has no axis for it" if without else "no output has an axis for it")
+        what = why or f"no axis of {', '.join(without) or 'an output'} has the size {self.symbol}"
         said = f"{self.symbol} was compared at {self.size} only, because {what}; {found.said()}"
         return replace(part, untried=(*part.untried, said))
 
@@ -240,6 +266,8 @@ class Rows:
         return []
 
 
+_MOST_ROWS = 8
+"""Limits the rows of the given inputs that are compared. A choice."""
 _AGREES = 1e-3
 """Limits the difference, relative to the largest magnitude, at which one of several choices is taken. A choice: the
 comparison that follows has tolerances of its own."""
@@ -273,6 +301,17 @@ def agrees(original: ir.Model, candidate: ir.Model, rows: Rows, seed: int) -> bo
     except OnnxsmithError:
         return False
     return bool(larger)
+
+
+def _declared(
+    part: Verification, candidate: Path | ir.Model, feeds: Mapping[int, Feed], runs: Mapping[int, Mapping[str, Any]]
+) -> Verification:
+    """Adds the outputs whose declared shapes the runs at other sizes contradict."""
+    found = Declarations(signature(load(candidate)))
+    for size, outputs in runs.items():
+        found.add(feeds[size].values, outputs)
+    known = {one.name for one in part.misdeclared}
+    return replace(part, misdeclared=(*part.misdeclared, *(one for one in found.wrong() if one.name not in known)))
 
 
 def _moving(shapes: Sequence[tuple[int, ...]]) -> list[int]:

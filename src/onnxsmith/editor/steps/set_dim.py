@@ -96,6 +96,7 @@ def _open(work: Work, found: list[Request]) -> None:
     found = _without_functions(work, found)
     before = cloned(work.model)
     first: OnnxsmithError | None = None
+    followed: Choice | None = None
     for choice in CHOICES:
         try:
             opening, replaced = _by(work, found, choice)
@@ -107,11 +108,12 @@ def _open(work: Work, found: list[Request]) -> None:
             is_doubtful = opening.doubts.late or opening.doubts.counts
             if not is_doubtful or all(agrees(before, work.model, rows, _SEED) for rows in _rows(work, opening, found)):
                 break
+            followed = followed or choice
         found = _restored(work, before, found)
     else:
-        if first is not None:
+        if followed is None and first is not None:
             raise first
-        opening, replaced = _by(work, found, CHOICES[0])  # the comparison says what is wrong
+        opening, replaced = _by(work, found, followed or CHOICES[0])  # the comparison says what is wrong
     for name in replaced:
         DropInput(name).apply(work)
         opening.notes.append(f"{name} is no graph input any more: its default held a size, which was replaced")

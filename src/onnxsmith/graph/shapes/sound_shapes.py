@@ -24,7 +24,15 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.seams.shape_engine import Context, Rules, library_rules
-from onnxsmith.graph.shapes import integer_rules, machine_learning, reshape_and_slice, sequences, sound_flow, symbols
+from onnxsmith.graph.shapes import (
+    integer_rules,
+    machine_learning,
+    reshape_and_slice,
+    runtime_operators,
+    sequences,
+    sound_flow,
+    symbols,
+)
 from onnxsmith.graph.shapes.known_integers import elements
 from onnxsmith.graph.structure.signature import names_something
 
@@ -38,6 +46,8 @@ _BROADCASTING = (
 )  # fmt: skip
 
 _COMPARING = {"And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Or", "Xor"}
+_NEWEST = 1 << 16
+"""Is an opset newer than all."""
 _POOLING = ("AveragePool", "LpPool", "MaxPool")
 
 
@@ -68,6 +78,7 @@ def rules() -> Rules:
                 registry.register(machine_learning.DOMAIN, op, since)(machine_learning.infer)
     _wrap(registry, "If", sound_flow.branch)
     _wrap(registry, "Loop", sound_flow.loop)
+    runtime_operators.register(registry, _NEWEST)
     return registry
 
 
