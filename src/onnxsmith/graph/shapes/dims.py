@@ -143,6 +143,8 @@ def _value(node: ast.expr, sizes: list[int]) -> Fraction:
     match node:
         case ast.Constant(value=int() as number):
             return Fraction(number)
+        case ast.Constant(value=float() as number):
+            return Fraction(str(number))  # as it is written: 0.1 is a tenth
         case ast.Name(id=name):
             return Fraction(sizes[int(name[1:])])
         case ast.UnaryOp(op=ast.USub(), operand=inner):

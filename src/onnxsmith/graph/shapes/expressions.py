@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 
 from onnxsmith.graph.shapes import polynomials
 from onnxsmith.graph.shapes.polynomials import Poly, UnreadableError
 
 Call = Callable[[Sequence[Poly]], Poly]
-_TOKEN = re.compile(r"\s*(?:(\d+)|([^\W\d][\w.]*)|(\*\*|//|[-+*/%(),]))")
+_TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d+)?)|([^\W\d][\w.]*)|(\*\*|//|[-+*/%(),]))")
 _MOST_POWER = 8
 """Limits the exponent. A choice: a tensor has few axes, and larger powers make huge polynomials."""
 _Ratio = tuple[Poly, Poly]
@@ -104,8 +105,9 @@ class _Reader:
 
     def _primary(self) -> _Ratio:
         token = self._next()
-        if token.isdigit():
-            return polynomials.constant(int(token)), polynomials.constant(1)
+        if token[:1].isdigit():
+            number = Fraction(token)
+            return polynomials.constant(number.numerator), polynomials.constant(number.denominator)
         if token == "(":
             inside = self.sum()
             self._close()

@@ -18,6 +18,7 @@ from onnxsmith.base.words import first_few
 from onnxsmith.graph.shapes import sound_shapes, standard_inference
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.signature import is_symbol
 from onnxsmith.graph.structure.walk import node_label, op_name
 
 _SHOWN = 3
@@ -33,6 +34,22 @@ def inferred(model: ir.Model) -> tuple[ir.Model, str | None]:
     """
     copy = cloned(model)
     return copy, infer_in_place(copy)
+
+
+def inferred_doubting(model: ir.Model) -> ir.Model:
+    """Returns a copy of `model` with inferred shapes, like `inferred`, without two kinds of declarations that files
+    often have wrong: expressions inside the graph, whose parentheses may be lost, and the shapes of outputs. `model` is
+    not changed."""
+    copy = cloned(model)
+    for value in (value for node in walk.all_nodes(copy) for value in node.outputs if value.shape is not None):
+        dims = [None if isinstance(dim, ir.SymbolicDim) and not _is_name(dim) else dim for dim in value.shape or ()]
+        value.shape = None if value.is_graph_output() else ir.Shape(dims)
+    infer_in_place(copy)
+    return copy
+
+
+def _is_name(dim: ir.SymbolicDim) -> bool:
+    return dim.value is not None and is_symbol(dim.value)
 
 
 def inferred_outputs(model: ir.Model) -> dict[str, ir.Shape]:

@@ -20,7 +20,7 @@ from onnxsmith.graph.files.text import to_text
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.reading.program_lines import of_model as program_of
 from onnxsmith.graph.reading.weights import held
-from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.graph.shapes.symbolic_inference import inferred, inferred_doubting
 from onnxsmith.graph.structure import carried_fields
 from onnxsmith.graph.structure.dim_ranges import Sizes, one_size, read
 from onnxsmith.runtimes._lenient import checked
@@ -87,7 +87,8 @@ def inspect(
             parts.append(tables.tensor_table(model))
     if costs or sizes:
         with stage("costs"):
-            parts.append(costs_of(shaped, one_size(read(sizes)), where))
+            declared = {value.name or "": value.shape for value in model.graph.outputs if value.shape is not None}
+            parts.append(costs_of(inferred_doubting(model), one_size(read(sizes)), where, declared))
     if program:
         parts.append(program_of(model, where))
     if text:

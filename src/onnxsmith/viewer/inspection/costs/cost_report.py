@@ -21,6 +21,7 @@ from onnxsmith.graph.surgery.inlining import inlined
 from onnxsmith.verification.inputs.size_proposals import batches
 from onnxsmith.viewer.inspection.costs.cost_sizes import Sizes
 from onnxsmith.viewer.inspection.costs.cost_totals import Group, Path, Stored, Tally, Tallying, grouping, stored
+from onnxsmith.viewer.inspection.costs.example_sizes import fitting, fixed_by_weights
 from onnxsmith.viewer.inspection.costs.liveness import Liveness
 from onnxsmith.viewer.inspection.costs.run_sizes import run_sizes
 
@@ -28,9 +29,11 @@ _MOST_ASSUMPTIONS = 10
 """Limits the assumptions that a report lists. A choice: nobody reads more; the others are counted."""
 
 
-def costs(shaped: ir.Model, given: Mapping[str, int], where: str) -> Costs:
+def costs(
+    shaped: ir.Model, given: Mapping[str, int], where: str, declared: Mapping[str, ir.Shape] | None = None
+) -> Costs:
     """Counts the costs of one run of a model with inferred shapes, at the `given` sizes of symbols and at example sizes
-    of other symbols.
+    of other symbols. `declared` are shapes of outputs, for those that neither inference nor a run shows.
 
     Calls of local functions are counted one by one. The model is not changed.
 
@@ -45,8 +48,12 @@ def costs(shaped: ir.Model, given: Mapping[str, int], where: str) -> Costs:
     sizes = Sizes(given, batches(signature(shaped)), _names(shaped))
     for dim in signature(shaped).symbols():
         sizes.value(dim)
+    sizes.choose(lambda examples, known: fitting(shaped, examples, known))
     run = run_sizes(shaped, sizes.used())
     sizes.settle(run.sizes)
+    for value in shaped.graph.outputs:
+        if value.shape is None and value.name not in run.shapes and declared:
+            value.shape = declared.get(value.name or "")
     if run.shapes:
         shaped = _with_shapes(shaped, run.shapes)
         if sizes.examples():
@@ -94,6 +101,9 @@ def _misfit(shaped: ir.Model, sizes: Sizes) -> str | None:
     """Says that shapes do not fit together at these sizes of the inputs, though they do at others."""
     asked = {name: size for name, size in sizes.used().items() if name not in sizes.examples()}
     found = closed_axes.conflict(shaped, asked) if asked else None
+    for name, (size, node) in fixed_by_weights(shaped).items() if asked and found is None else ():
+        if asked.get(name, size) != size:
+            found = f"{node.op_type} {walk.node_label(node)} takes {name} = {size}, the size of its weights"
     return None if found is None else f"the model does not run at these sizes: {found}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 
 import onnx_ir as ir
 
@@ -138,14 +138,26 @@ class Sizes:
         self._values: dict[str, int] = {}
         self._of_dims: dict[str, int] = {}
         self._computed: dict[str, int] = {}
-        self._at_examples = False
+        self._examples: dict[str, int] = {}
+        self._at_examples = self._of_examples = False
 
     def at_examples(self) -> None:
         """Says that shapes hold numbers of a run at example sizes, so that each figure is a guess."""
         self._at_examples = True
 
+    def choose(self, chosen: Callable[[Mapping[str, int], Mapping[str, int]], Mapping[str, int]]) -> None:
+        """Replaces the example sizes that were met. `chosen` returns other examples for these, beside other sizes."""
+        examples = {name: size for name, size in self._values.items() if self._is_example(name)}
+        if examples:
+            known = {name: size for name, size in self._values.items() if name not in examples}
+            self._examples = dict(chosen(examples, known))
+            self._of_dims.clear()
+            self._values = {name: self._examples.get(name, size) for name, size in self._values.items()}
+
     def settle(self, computed: Mapping[str, int]) -> None:
-        """Gives symbols that are no dimensions of inputs the sizes that a run of the model showed."""
+        """Gives symbols that are no dimensions of inputs the sizes that a run of the model showed. They are examples,
+        too, if the run was at example sizes."""
+        self._of_examples = bool(self.examples())
         self._computed |= computed
         self._of_dims.clear()
         self._values = {name: computed.get(name, size) for name, size in self._values.items()}
@@ -192,7 +204,7 @@ class Sizes:
         return [self.told(name) for name in self._values if self._is_example(name)]
 
     def _is_example(self, name: str) -> bool:
-        return name not in self._given and name not in self._computed
+        return name not in self._given and (self._of_examples or name not in self._computed)
 
     def _value(self, dim: str) -> int:
         names = () if dim in self._given else dims.names_in(dim)
@@ -210,4 +222,4 @@ class Sizes:
         if name in self._computed:
             return self._computed[name]
         is_one = name in self._batches or "batch" in name.lower() or name.startswith(UNKNOWN)
-        return self._given.get(name, _BATCH if is_one else _OTHER)
+        return self._given.get(name, self._examples.get(name, _BATCH if is_one else _OTHER))
