@@ -252,7 +252,7 @@ def times_said(ratio: Ratio | None, where: str = "") -> str:
     """Says the ratio in words, with the runtime `where` it was measured."""
     on = f" on {where}" if where else ""
     if ratio is None or ratio.ratio is None:
-        return "the time was not measured"
+        return "the time was not measured" + ("" if ratio is None else " in enough rounds")
     if not ratio.ranked:
         return f"time not distinguishable{on} ({ratio.ratio:.2f})"
     return f"{of_one(ratio.ratio)} of the time{on}"

@@ -14,6 +14,7 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.quantisation import CurvePoint, LayerDamage, LeftAlone
 from onnxsmith.graph.structure import walk
 from onnxsmith.precision import keep_list, ranges
+from onnxsmith.precision.calibration_data import NONE
 from onnxsmith.precision.keep_list import SCHEME, WAY, Wishes, bare, matching
 from onnxsmith.precision.keep_list_search import Keep, by_groups
 from onnxsmith.precision.methods.base import ASKED, FLOATS, Layer, Method, Work
@@ -66,6 +67,7 @@ class Trying:
         self._why: dict[str, str] = {}
         self._needed = "the budget needs it"
         self._last: Keep = frozenset()
+        self._only = ""
 
     def run(self) -> Tried:
         """Searches the smallest keep-list.
@@ -77,7 +79,8 @@ class Trying:
         layers = self.method.layers(work)
         if not layers:
             raise nothing(self.name, self.method, work)
-        if work.ranges is None and (self.method.needs_ranges or self.given.is_real):
+        self._refuse_to_guess()
+        if work.ranges is None and (self.given.is_calibrated if self.method.needs_ranges else self.given.is_real):
             with stage("ranges"):
                 work.ranges = ranges.measured(work.model, self.seen.runtime, (one for one in self.given.calibration))
         names = [layer.name for layer in layers]
@@ -88,8 +91,27 @@ class Trying:
         always = work.always = frozenset(why)
         if always >= frozenset(names):
             raise everything(self.name, work, self.method, why)
-        self._schemes, self._why = Schemes(self.seen, layers), why
+        self._schemes, self._why = Schemes(self.seen, layers, only=self._only), why
         return self._tried(self._accepted(layers, why))
+
+    def _refuse_to_guess(self) -> None:
+        """Without calibration, leaves activations as they are: ranges on generated inputs say nothing about others.
+
+        Raises:
+            OnnxsmithError: `quantize/no-data` if the method has no scheme for the weights alone.
+        """
+        if self.given.is_calibrated or not (self.method.needs_ranges or self.method.needs_data):
+            return
+        self._only = self.method.last_scheme(self.work)
+        if not self._only:
+            raise problem(
+                "quantize/no-data",
+                f"{self.name} needs data",
+                why="it computes from the activations, and those of generated inputs say nothing about real ones",
+                fix="give some: --data DATA, or --calibration DATA; or --to int8-dynamic, which needs none",
+            )
+        self.work.calibration = NONE
+        self.work.notes.append("only weights become narrow: without data the ranges of activations are not known")
 
     def without_activations(self, because: str) -> Tried | None:
         """Makes, after `run`, the model in which only weights are narrow. Returns None if the method has no such

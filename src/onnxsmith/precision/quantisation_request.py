@@ -76,6 +76,8 @@ class Given:
     """Whether the score is the user's metric on the user's data."""
     notes: tuple[str, ...] = ()
     """Notes on parts of the data that are not used."""
+    is_calibrated: bool = True
+    """Whether the samples for calibration are the user's."""
 
 
 def read(model: ir.Model, request: Request, session: Session) -> Given:
@@ -111,7 +113,10 @@ def read(model: ir.Model, request: Request, session: Session) -> Given:
     spent = calibration if is_shared else Samples(lambda: iter(()), "no data")
     scoring = Scoring(test, score, _function(request.decode), request.samples, spent=spent)
     is_real = request.data is not None
-    return Given(calibration, scoring, budget, is_real, is_real and not isinstance(score, Agreement), notes)
+    is_calibrated = is_real or request.calibration is not None
+    return Given(
+        calibration, scoring, budget, is_real, is_real and not isinstance(score, Agreement), notes, is_calibrated
+    )
 
 
 def _of_outputs(score: Score, budget: Budget, interface: Signature) -> Agreement:

@@ -36,7 +36,7 @@ from onnxsmith.precision.keep_list import ALONE, AS_GIVEN, EIGHT, MODEL, SIMPLIF
 from onnxsmith.precision.keep_list_output import checked as checked_path
 from onnxsmith.precision.keep_list_output import file_bytes, with_keep
 from onnxsmith.precision.method_trial import Tried, Trying, no_method
-from onnxsmith.precision.methods.base import ASKED, Method, Work
+from onnxsmith.precision.methods.base import ASKED, FLOATS, Method, Work
 from onnxsmith.precision.methods.floats import _NarrowFloat
 from onnxsmith.precision.model_preparation import Prepared, narrow_again, prepared
 from onnxsmith.precision.narrowable_nodes import labels
@@ -137,6 +137,14 @@ def quantize(
                     pass
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
             held = _refuse_quantised(loaded, where)
+            if not any(one.dtype in FLOATS and one.size > 1 for one in walk.tensors(loaded)):
+                raise problem(
+                    "quantize/nothing",
+                    "no method changes this model",
+                    where="the model has no weights in floats",
+                    why="each method changes weights of floats",
+                    fix="keep the model as it is",
+                )
         one = _Quantising(loaded, request, shape, stack, _patterns(keep), _given_bytes(source, loaded))
         one.notes += held
         one.notes += [f"{name}: not tried: {found.what}" for name, found in unused.items()]

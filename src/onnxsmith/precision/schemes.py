@@ -15,12 +15,13 @@ from onnxsmith.precision.variant_evaluation import REFUSED, WORDS, Evaluations
 
 @dataclass
 class Schemes:
-    """Searches keep-lists of `layers` in the schemes of a method."""
+    """Searches keep-lists of `layers` in the schemes of a method, or in one of them, `only`."""
 
     seen: Evaluations
     layers: Sequence[Layer]
     errors: dict[str, float] = field(default_factory=dict)
     """The error of each layer alone, by name, once measured."""
+    only: str = ""
 
     def smallest(self, always: Keep) -> Keep | None:
         """Searches the smallest keep-list that includes `always`. Uses the scheme and the way named in the user's list
@@ -29,6 +30,13 @@ class Schemes:
         Raises:
             OnnxsmithError: `quantize/refused` and `quantize/cannot-run` if all layers together are refused.
         """
+        if self.only:
+            self.seen.work.scheme = self.only
+            with stage("search"):
+                if not self.seen.meets(always):
+                    return self._searched(always)
+            self.errors = self.seen.damage(self.layers, always)
+            return always
         if self._is_as_asked(always):
             self.errors = self.seen.damage(self.layers, always)
             return always

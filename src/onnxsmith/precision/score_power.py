@@ -103,7 +103,7 @@ def _measured(model: ir.Model, given: Given, before: Scored, runtime: Runtime) -
     outputs = [one for one, _, _ in held]
     for what, orders in (("outputs of other samples", _of_others(outputs)), ("the mean output", _mean(outputs))):
         if not orders:
-            untried.append(f"{what}: there is one sample, or their sizes differ")
+            untried.append(f"{what}: {'the sizes of the outputs differ' if len(held) > 1 else 'there is one sample'}")
         else:
             (moves if all(_moves(given, held, one) for one in orders) else blind).append(what)
     if blind:
@@ -359,6 +359,9 @@ def _blind(given: Given, held: Pairs, what: str, before: Scored) -> OnnxsmithErr
         reason = f"it is hardly better than with {what}" if what == _CHANCE else reason
         fix = "check that the labels belong to these samples, and that the metric reads them; or give more samples: "
         fix += "--data DATA"
+        if scoring.score.reads_first and scoring.decode is None and len(outputs[0]) > 1:
+            first = next(iter(outputs[0]))
+            fix = f"{scoring.score.title} reads the first output, {first}: --decode chooses another; or {fix}"
     elif not isinstance(scoring.score, Agreement) and not scoring.has_labels:
         fix = "leave --metric out: the agreement of all outputs, relative to their spread, is measured then"
     else:

@@ -15,7 +15,7 @@ from onnxsmith.base.report.parts.quantisation import LeftAlone
 from onnxsmith.graph.structure import walk
 from onnxsmith.precision.calibration_data import NONE, Samples
 from onnxsmith.precision.channel_equalisation import Equalised
-from onnxsmith.precision.forms.base import Form
+from onnxsmith.precision.forms.base import PRODUCTS, Form
 from onnxsmith.precision.keep_list_search import Keep
 from onnxsmith.precision.model_preparation import Prepared
 from onnxsmith.precision.moments import Moments
@@ -26,6 +26,7 @@ from onnxsmith.runtimes.base import Runtime
 
 ASKED = "it is on the given keep-list"
 """The reason for a layer, or its activations, that the user keeps."""
+_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
@@ -102,6 +103,8 @@ class Method(ABC):
     opset: ClassVar[int]
     """The oldest opset that can hold the result; the model is raised to it."""
     needs_ranges: ClassVar[bool] = False
+    needs_data: ClassVar[bool] = False
+    """Whether the method computes from activations on data, without ranges."""
     has_forms: ClassVar[bool] = False
     """Whether the result depends on the form that a target needs."""
     engine: ClassVar[Engine] = ONNXRUNTIME
@@ -172,17 +175,20 @@ class Method(ABC):
         return ()
 
     def left(self, work: Work) -> tuple[LeftAlone, ...]:
-        """Returns what the method does not change: by default the other nodes with large constants."""
+        """Returns what the method does not change: by default the other products with constants, and the other nodes
+        with large ones."""
         own = {layer.name for layer in self.listed(work)}
-        counts: Counter[str] = Counter()
-        sizes: Counter[str] = Counter()
+        counts: Counter[tuple[str, str]] = Counter()
+        sizes: Counter[tuple[str, str]] = Counter()
+        usual = f"{work.name} does not change it" if work.name else "the method does not change it"
         for node in walk.nodes(work.model.graph):
-            held = float_bytes(node) if node.name not in own else 0
+            held = float_bytes(node, least=0 if is_product(node) else LEAST) if node.name not in own else 0
             if held:
-                counts[node.op_type] += 1
-                sizes[node.op_type] += held
-        why = f"{work.name} does not change it" if work.name else "the method does not change it"
-        return tuple(LeftAlone(op, count, sizes[op], why) for op, count in counts.items())
+                narrow = next((one.name.lower() for one in _dtypes(node) if one in _NARROW), "")
+                key = node.op_type, f"its weights are {narrow}; start from the float32 model" if narrow else usual
+                counts[key] += 1
+                sizes[key] += held
+        return tuple(LeftAlone(op, count, sizes[op, why], why) for (op, why), count in counts.items())
 
     def reference(self, work: Work) -> ir.Model:
         """Returns the float32 model with whose tensors a variant's tensors are compared."""
@@ -208,12 +214,23 @@ def is_embedding(node: ir.Node) -> bool:
     return node.inputs[0].const_value is not None and node.inputs[0].dtype == ir.DataType.FLOAT
 
 
-def float_bytes(node: ir.Node) -> int:
-    """Returns the bytes of a node's float constants that are large enough for a narrower form."""
+def is_product(node: ir.Node) -> bool:
+    """Whether the node is a product."""
+    return node.op_type in PRODUCTS and not node.domain
+
+
+def float_bytes(node: ir.Node, least: int = LEAST) -> int:
+    """Returns the bytes of a node's float constants of `least` elements or more: of those large enough for a narrower
+    form."""
     if node.op_type == "Constant":
         return 0
     held = (value.const_value for value in node.inputs if value is not None and value.const_value is not None)
-    return sum(one.nbytes for one in held if one.dtype in FLOATS and one.size >= LEAST)
+    return sum(one.nbytes for one in held if one.dtype in FLOATS and one.size >= least)
+
+
+def _dtypes(node: ir.Node) -> list[ir.DataType]:
+    """Returns the dtypes of a node's constants."""
+    return [value.dtype for value in node.inputs if value is not None and value.const_value is not None and value.dtype]
 
 
 def constant_bytes(node: ir.Node) -> int:

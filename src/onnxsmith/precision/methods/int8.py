@@ -16,6 +16,7 @@ from onnxsmith.base.clock import stage
 from onnxsmith.base.words import several
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.precision.calibration_data import NONE
 from onnxsmith.precision.channel_equalisation import Equalised, equalised
 from onnxsmith.precision.forms.base import PRODUCTS, Form
 from onnxsmith.precision.gptq_rounding import rounded
@@ -243,6 +244,8 @@ def _held(work: Work) -> dict[str, int]:
 
 def _rounded(work: Work, model: ir.Model) -> dict[str, Rounded]:
     """Returns the weights of layers, rounded with data; once for the given and once for the equalised model."""
+    if work.calibration is NONE:
+        return {}
     form = "given" if model is work.model else "equalised"
     if form not in work.rounded:
         assert work.runtime is not None

@@ -108,6 +108,7 @@ class Int4Nncf(_NncfMethod):
     title = "int4 weights of matrix products, by NNCF"
     changes = "MatMul and Gemm with a constant matrix as their second operand, with a multiple of 32 rows"
     opset = 21  # the first whose DequantizeLinear has blocks
+    needs_data = True
 
     def opset_why(self, form: Form) -> str:
         return "DequantizeLinear has blocks and int4 from opset 21 on"

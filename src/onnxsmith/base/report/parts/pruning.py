@@ -100,7 +100,7 @@ class Pruning(Part):
         if self.after is not None:
             said.append(f"{self.score} {change(self.before, self.after, 4)}{self._against()}")
         if self.bytes_after is not None:
-            said.append(f"{of_one(self.bytes_after / max(1, self.bytes_before))} of the size")
+            said.append(f"{of_one(self.bytes_after / max(1, self.bytes_before))} of the bytes of its weights")
         if self.macs_before and self.macs_after is not None:
             said.append(f"{of_one(self.macs_after / self.macs_before)} of the multiply-adds")
         if self.times:
