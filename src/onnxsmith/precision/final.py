@@ -266,7 +266,9 @@ def _also(
     found, within, refusals = {}, {}, {}
     for name in _ALSO:
         try:
-            by_default, exact = (_score(path, given, name, exact=exact) for exact in (False, True))
+            by_default = _score(path, given, name, exact=False)
+            fits = given.budget.allows(before.value, by_default, given.scoring.score.better)
+            exact = by_default if fits else _score(path, given, name, exact=True)  # float32 is no less exact
         except OnnxsmithError as error:
             if error.problem.id == "runtime/not-installed":
                 found[f"on {name}"] = "not tried: it is not installed"
@@ -280,12 +282,10 @@ def _also(
             is_new = not refusal(name, old, feeds)
             found[f"on {name}"] = f"refused: {_said(error)}" if is_new else "refuses this file and the given model"
             continue
-        better = given.scoring.score.better
-        fits = {value: given.budget.allows(before.value, value, better) for value in (by_default, exact)}
-        within[name] = all(fits.values())
-        found[f"on {name}"] = f"{by_default:.6g}" if fits[by_default] else f"{by_default:.6g}, out of budget"
-        if fits[by_default] != fits[exact]:
-            found[f"on {name} in float32"] = f"{exact:.6g}" if fits[exact] else f"{exact:.6g}, out of budget"
+        within[name] = fits
+        found[f"on {name}"] = f"{by_default:.6g}" if fits else f"{by_default:.6g}, out of budget"
+        if not fits and given.budget.allows(before.value, exact, given.scoring.score.better):
+            found[f"on {name} in float32"] = f"{exact:.6g}"
     return found, within, refusals
 
 

@@ -29,6 +29,7 @@ from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.precision import quantisation_report, score_power
+from onnxsmith.precision.data.base import in_order
 from onnxsmith.precision.final import final, refusal
 from onnxsmith.precision.forms.base import Form, form
 from onnxsmith.precision.integer_weights import integer_weights, quantisers, wide_share
@@ -51,11 +52,15 @@ from onnxsmith.runtimes.base import Options, Runtime
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.observed_outputs import declared_as_run
+from onnxsmith.verification.value_comparison import near
 
 _OF_BUDGET = 0.1
 """The share of the budget that simplifying the model may use up. A choice."""
 _ROUNDING = 1e-4
 """The change of a score that rounding may cause. A choice: a single tie among ten thousand samples."""
+_FEW, _SAME = 16, 1e-4
+"""Samples on which the simplified model is compared, and the difference, relative to an output's largest magnitude, up
+to which its score is not measured. A choice: the score of the finished file is."""
 _SMALLER = 0.95
 """The share of the size up to which a narrow float may be slower here, because it is meant for accelerators. A choice:
 beyond it the file has no gain that was measured."""
@@ -404,7 +409,12 @@ class _Quantising:
         return "" if self._is_as_good(model) else "that changes the score"
 
     def _is_as_good(self, model: ir.Model) -> bool:
-        with self.runtime.prepare(model) as session:
+        """Whether a model gives the same outputs on a few samples, or a score that is hardly worse."""
+        with self.runtime.prepare(model) as session, self.runtime.prepare(self.loaded) as given:
+            few = list(itertools.islice(self.given.scoring.limited(), _FEW))
+            pairs = zip(in_order(few, session), in_order(few, given), strict=True)
+            if all(near(one[name], theirs[name], _SAME) for (_, one), (_, theirs) in pairs for name in theirs):
+                return True
             scored = self.given.scoring.of(session)
         better = self.given.scoring.score.better
         part = replace(self.given.budget, amount=self.given.budget.amount * _OF_BUDGET)

@@ -255,7 +255,7 @@ class SetDim(Editing):
     name = "set-dim"
 
     dims: tuple[str, ...] = argument(
-        'the dimensions: "x:0=batch,2=height" names them, x:0=1 or batch=1 gives a size', metavar="DIM"
+        'the dimensions: "x:0=batch,2=height,h:1=batch" names them, x:0=1 or batch=1 gives a size', metavar="DIM"
     )
 
     def steps(self) -> Iterable[Step]:

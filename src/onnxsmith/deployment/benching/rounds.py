@@ -56,12 +56,14 @@ choice."""
 @dataclass(frozen=True)
 class Pace:
     """Says how long to measure: about `seconds` for all subjects together, warm-ups included, in rounds of `of_round`
-    seconds, until each interval has at most the half width `narrow`. If `is_fresh`, each round has new processes."""
+    seconds, until each interval has at most the half width `narrow`, or if `is_decision`, until 1 lies outside of each.
+    If `is_fresh`, each round has new processes."""
 
     seconds: float
     of_round: float | None = None
     narrow: float = NARROW
     is_fresh: bool = True
+    is_decision: bool = False
 
     @property
     def usual(self) -> float:

@@ -15,10 +15,11 @@ from onnxsmith.deployment.benching.subject_preparation import Check, chosen, rea
 from onnxsmith.deployment.benching.subjects import subjects
 from onnxsmith.deployment.benching.summary import ratio
 
-_PACE = Pace(seconds=6.0, of_round=0.1, narrow=0.1, is_fresh=False)
-"""Stops at an interval of 10%, in rounds of a tenth of a second. Processes are kept from round to round, because
-starting one takes longer than most rounds. Which of the two models a process gets is drawn anew in each round, so that
-the layout of its memory favours neither. A choice: the decision is whether a file is slower, not by how much."""
+_PACE = Pace(seconds=6.0, of_round=0.1, narrow=0.1, is_fresh=False, is_decision=True)
+"""Stops at an interval of 10%, or without 1 in it, in rounds of a tenth of a second. Processes are kept from round to
+round, because starting one takes longer than most rounds. Which of the two models a process gets is drawn anew in each
+round, so that the layout of its memory favours neither. A choice: the decision is whether a file is slower, not by how
+much."""
 _UNCHECKED = Check(None, "the outputs are not compared")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.editor.dims import factors
+from onnxsmith.editor.dims import computed_operands, factors
 from onnxsmith.editor.dims.default_inputs import as_constants
 from onnxsmith.editor.dims.dimension_propagation import CHOICES, Choice, Opening
 from onnxsmith.editor.dims.requests import Request, requests
@@ -172,6 +172,7 @@ def _axis(shape: ir.Shape | None, symbol: str) -> tuple[int, int] | None:
 
 def _opening(work: Work, opened: Mapping[ir.Value, Mapping[int, str]], choice: Choice) -> Opening:
     """Follows the opened dimensions through the model, and replaces the constants that fix them."""
+    computed_operands.settle(work)
     work.infer()
     _forget_unreadable(work)
     _forget_names(work)
