@@ -179,6 +179,9 @@ def test_one_text_names_several_inputs(tmp_path: Path) -> None:
     with onnxsmith.edit(path) as m:
         m.set_dim("x:0=batch,1=n, w:0=batch,1=n")
     assert [str(value.shape) for value in onnxsmith.load(path).graph.inputs] == ["[batch,n]", "[batch,n]"]
+    with onnxsmith.edit(path) as m:
+        m.set_dim("batch=4,n=3")
+    assert [str(value.shape) for value in onnxsmith.load(path).graph.inputs] == ["[4,3]", "[4,3]"]
 
 
 def test_operators_of_a_runtime_are_followed_as_what_they_are(tmp_path: Path) -> None:

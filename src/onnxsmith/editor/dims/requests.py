@@ -50,13 +50,14 @@ def requests(model: ir.Model, texts: Iterable[str]) -> list[Request]:
 
 
 def _apart(model: ir.Model, text: str) -> list[str]:
-    """Returns the parts of a text that names several inputs: `x:0=batch,1=n,h:1=batch` is `x:0=batch,1=n` and
-    `h:1=batch`."""
+    """Returns the parts of a text that names several inputs or dimensions: `x:0=batch,1=n,h:1=batch` is `x:0=batch,1=n`
+    and `h:1=batch`, `batch=4,n=2` is `batch=4` and `n=2`."""
     inputs = {value.name or "" for value in model.graph.inputs}
     found: list[str] = []
     for part in text.split(",") if isinstance(text, str) else ():
         name, colon, rest = part.strip().rpartition(":")
-        starts = bool(colon) and name in inputs and "=" in rest
+        key = part.partition("=")[0].strip()
+        starts = "=" in rest and (name in inputs if colon else re.fullmatch(r"-?\d*", key) is None)
         if starts or not found:
             found.append(part.strip() if starts else part)
         else:

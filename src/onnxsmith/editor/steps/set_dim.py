@@ -94,6 +94,7 @@ def _resize(values: dict[str, ir.Value], new: dict[str, dict[int, int | str]], f
 def _open(work: Work, found: list[Request]) -> None:
     """Makes fixed dimensions symbolic."""
     found = _without_functions(work, found)
+    computed_operands.settle(work)
     before = cloned(work.model)
     first: OnnxsmithError | None = None
     followed: Choice | None = None
@@ -172,7 +173,6 @@ def _axis(shape: ir.Shape | None, symbol: str) -> tuple[int, int] | None:
 
 def _opening(work: Work, opened: Mapping[ir.Value, Mapping[int, str]], choice: Choice) -> Opening:
     """Follows the opened dimensions through the model, and replaces the constants that fix them."""
-    computed_operands.settle(work)
     work.infer()
     _forget_unreadable(work)
     _forget_names(work)
