@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
@@ -72,6 +73,8 @@ class Opening:
         self.repeating = Repeating(self)
         self.notes: list[str] = []
         """Lists the replacements, one line for each replacement."""
+        self.kept: dict[str, list[str]] = {}
+        """By symbol, says which constants may hold its size, and stay."""
         self._dims: dict[ir.Value, list[Dim]] = {}
         self._known: dict[str, Dim] = {}
         self._numbers: dict[str, int] = {}
@@ -133,6 +136,11 @@ class Opening:
         if value.shape is None or not all(isinstance(dim, int) for dim in value.shape):
             return None
         return [(int(dim),) for dim in value.shape]  # type: ignore[arg-type]  # all are numbers
+
+    def atoms(self) -> list[Atom]:
+        """Returns the opened dimensions."""
+        found = (one for value in self.work.model.graph.inputs for dim in self._dims.get(value, ()) for one in dim)
+        return list(dict.fromkeys(one for one in found if isinstance(one, Atom) and not one.was_open))
 
     def is_reached(self, value: ir.Value | None) -> bool:
         """Whether a value depends on an opened input."""
@@ -283,7 +291,20 @@ class Opening:
                 if factors.is_open(dim) or (group.broadcast and number == 1):
                     continue
                 if number == factors.size(opened):
+                    if group.summed and self._is_trained(node.inputs[index]):
+                        name = factors.text(opened)
+                        raise self.refuse(
+                            node,
+                            f"it sums over {name}, and its weights {node.inputs[index].name} are for {number} of them",  # type: ignore[union-attr]
+                        )
                     self.repeating.repeat(node, index, axis, opened, broadcast=group.broadcast)
+
+    def _is_trained(self, value: ir.Value | None) -> bool:
+        """Whether a value is a constant of floats that are not all 1: to repeat them would enlarge the sum."""
+        tensor = ir.convenience.get_const_tensor(value) if value is not None else None
+        if tensor is None or not tensor.dtype.is_floating_point():
+            return False
+        return not bool((np.asarray(tensor.numpy(), np.float32) == 1).all())
 
     def _rank(self, node: ir.Node, index: int) -> int | None:
         dims = self.dims(node.inputs[index]) if index < len(node.inputs) else None

@@ -25,10 +25,12 @@ _SAME_BATCH = {"GridSample", "DeformConv", "Attention", "AffineGrid"}
 
 @dataclass(frozen=True)
 class Group:
-    """Holds places that must have the same size. In a `broadcast` group a size of 1 also fits."""
+    """Holds places that must have the same size. In a `broadcast` group a size of 1 also fits. A node sums over the
+    places of a `summed` group."""
 
     places: tuple[Place, ...]
     broadcast: bool = False
+    summed: bool = False
 
 
 def groups(node: ir.Node, rank: Rank) -> Iterator[Group]:
@@ -45,7 +47,7 @@ def groups(node: ir.Node, rank: Rank) -> Iterator[Group]:
         yield from _matmul(rank)
     elif kind == "Gemm":
         turned = [node.attributes.get_int(name, 0) for name in ("transA", "transB")]
-        yield Group(((0, 1 - turned[0]), (1, turned[1])))
+        yield Group(((0, 1 - turned[0]), (1, turned[1])), summed=True)
         yield from _bias(rank, turned)
     elif kind in _RECURRENT:
         axis = 0 if node.attributes.get_int("layout", 0) else 1
@@ -60,7 +62,7 @@ def groups(node: ir.Node, rank: Rank) -> Iterator[Group]:
             tuple((index, 0) for index in first if not (kind == "DeformConv" and index == 1)), kind == "Attention"
         )
     elif kind == "Conv" and node.attributes.get_int("group", 1) == 1:
-        yield Group(((0, 1), (1, 1)))
+        yield Group(((0, 1), (1, 1)), summed=True)
     elif kind in ("GatherElements", "ScatterElements"):
         axis = node.attributes.get_int("axis", 0) % (rank(0) or 1)
         for at in range(rank(0) or 0):
@@ -96,7 +98,7 @@ def _matmul(rank: Rank) -> Iterator[Group]:
     a, b = rank(0), rank(1)
     if a is None or b is None or not a or not b:
         return
-    yield Group(((0, a - 1), (1, max(b - 2, 0))))
+    yield Group(((0, a - 1), (1, max(b - 2, 0))), summed=True)
     if a > 2 and b > 2:
         yield from _aligned((0, 1), rank, skipped=2)
 

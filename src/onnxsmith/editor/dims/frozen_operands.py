@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from onnxsmith.editor.dims.dimension_propagation import Opening
 
 _END = np.iinfo(np.int64).max
+_NEGATIVE = 11
+"""The first opset in which indices may be negative."""
 _ALLOWZERO = 14
 """The first opset in which a Reshape may take a 0 in its shape as a size of 0."""
 
@@ -179,6 +181,8 @@ def _slice(opening: Opening, node: ir.Node) -> list[Dim] | None:
         start, end = starts[index], ends[index]
         if end >= size and (end == size or start <= 0):
             new_ends[index] = _END
+            if start == size - 1 > 0 and step == 1:
+                new_starts[index] = -1  # the last
         # A slice of whole blocks of the symbol is scaled with it.
         block = _block(dim)
         if block > 1 and step == 1 and start >= 0 and 0 < end <= size and not (start % block or end % block):
@@ -246,6 +250,64 @@ def _squeeze(opening: Opening, node: ir.Node) -> list[Dim] | None:
     return None
 
 
+def _divided(opening: Opening, node: ir.Node) -> list[Dim] | None:
+    """Computes the number by which a sum over the symbol is divided for its mean. Other constants that may hold the
+    symbol's size stay, and are noted."""
+    for index, value in enumerate(node.inputs):
+        tensor = None if value is None or value.is_graph_input() else ir.convenience.get_const_tensor(value)
+        if value is None or tensor is None or tensor.size > _FEW or opening.is_reached(value):
+            continue
+        other = next((one for at, one in enumerate(node.inputs) if at != index), None)
+        numbers = np.asarray(tensor.numpy(), np.float64).ravel()
+        summed = _summed(opening, other) if index == 1 and node.op_type == "Div" and numbers.size == 1 else None
+        if summed is not None and numbers[0] == factors.size(summed):
+            _replace(
+                opening,
+                node,
+                1,
+                _as_number(opening, node, summed, value),
+                f"{factors.size(summed)} → the number of summed elements",
+            )
+            continue
+        for one in opening.atoms() if opening.is_reached(other) else ():
+            if one.size > _SMALL and bool(((numbers == one.size) | (np.abs(numbers * one.size - 1) < _CLOSE)).any()):
+                said = f"{walk.node_label(node)} keeps {value.name}, which may hold {one.size}, the size of {one.text}"
+                opening.kept.setdefault(one.text, []).append(said)
+    return None
+
+
+_FEW, _SMALL, _CLOSE = 16, 2, 1e-6
+"""Limits the elements of a constant that may hold a size, the smallest size that is looked for, and the difference from
+its inverse. A choice."""
+
+
+def _summed(opening: Opening, value: ir.Value | None) -> Dim | None:
+    """Returns the number of elements that each element of a value is the sum of, if the symbol is one of them."""
+    maker = value.producer() if value is not None else None
+    while maker is not None and maker.op_type in ("Squeeze", "Unsqueeze", "Reshape", "Cast", "Identity"):
+        maker = maker.inputs[0].producer() if maker.inputs[0] is not None else None
+    if maker is None or maker.domain or maker.op_type != "ReduceSum":
+        return None
+    dims = opening.dims(maker.inputs[0])
+    given = _constant(maker.inputs[1]) if len(maker.inputs) > 1 and maker.inputs[1] is not None else None
+    axes = given if given is not None else list(maker.attributes.get_ints("axes", ()))
+    if dims is None or not axes:
+        return None
+    found = _product([dims[axis] for axis in axes])
+    return found if factors.is_open(found) else None
+
+
+def _as_number(opening: Opening, node: ir.Node, dim: Dim, like: ir.Value) -> ir.Value:
+    """Returns a size as a number of the dtype and the rank of a constant."""
+    make = opening.sizes
+    sizes = make.shape([(dim, 1, 1)], node)
+    tensor = ir.convenience.get_const_tensor(like)
+    assert tensor is not None
+    target = make.constant([1] * len(tensor.shape)) if len(tensor.shape) else make.constant(np.zeros(0, np.int64))
+    shaped = make.node(node, "Reshape", [sizes, target])
+    return make.node(node, "Cast", [shaped], to=int(tensor.dtype))
+
+
 def _gather(opening: Opening, node: ir.Node) -> list[Dim] | None:
     """Lets constant indices of every row follow the number of rows: 0 to N - 1, or places in rows that lie one behind
     another. Other indices of an axis with a single element are refused, because their meaning at other sizes is
@@ -257,6 +319,12 @@ def _gather(opening: Opening, node: ir.Node) -> list[Dim] | None:
     if (opening.is_reached(index) and not opening.is_sized(index)) or _is_open(opening, index):
         return None
     if opening.repeating.place(node, 1, dims[axis]):
+        return None
+    last = factors.size(dims[axis]) - 1
+    held = _constant(index)
+    if held == [last] and last > 0 and opset_conversion.of(opening.work.model) >= _NEGATIVE and index.dtype is not None:
+        array = np.full(ir.convenience.get_const_tensor(index).shape.numpy(), -1, index.dtype.numpy())  # type: ignore[union-attr]
+        _replace(opening, node, 1, opening.sizes.constant(array), f"index {last}, the last, → -1")
         return None
     if factors.size(dims[axis]) == 1:
         raise opening.refuse(node, f"it selects elements of axis {axis}, which holds {factors.text(dims[axis])}")
@@ -307,4 +375,10 @@ _RULES: dict[str, Callable[[Opening, ir.Node], list[Dim] | None]] = {
     "Squeeze": _squeeze,
     "Gather": _gather,
     "ScatterND": _scatter,
+    "Div": _divided,
+    "Mul": _divided,
+    "Sub": _divided,
+    "Add": _divided,
+    "Min": _divided,
+    "Max": _divided,
 }

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.settings import Verify
+from onnxsmith.base.words import first_few
 from onnxsmith.editor.dims.row_chunks import LEAST_OPSET, chunked
 from onnxsmith.editor.dims.tried_sizes import Tried, does_not_run, other_sizes, ran_on, tried
 from onnxsmith.editor.edited_model import Work
@@ -54,6 +55,8 @@ class Rows:
     outputs: dict[str, tuple[int, int]]
     others: list[str]
     known: Mapping[str, int]
+    kept: Sequence[str] = ()
+    """Says which constants of the model may hold the size, and stay."""
 
     def compared(
         self,
@@ -79,7 +82,10 @@ class Rows:
         found = tried(candidate, self.symbol, self.size, self.known, sizes(settings.sizes), settings.seed, runtime)
         runs = {size: ran_on(candidate, feed.values, runtime) for size, feed in found.feeds.items()}
         part = _declared(part, candidate, found.feeds, runs)
-        shapes = {size: {name: np.shape(value) for name, value in one.items()} for size, one in runs.items()}
+        shapes = {
+            size: {name: value.shape for name, value in one.items() if isinstance(value, np.ndarray)}
+            for size, one in runs.items()
+        }
         # The places behind operators without rules are guesses: the runs decide.
         outputs |= {name: place for name in outputs if (place := _place(shapes, name)) is not None}
         if without:
@@ -251,6 +257,7 @@ class Rows:
         """Notes the other sizes at which the edited model runs, if nothing is compared at these sizes."""
         what = why or f"no axis of {', '.join(without) or 'an output'} has the size {self.symbol}"
         said = f"{self.symbol} was compared at {self.size} only, because {what}; {found.said()}"
+        said += f"; {first_few(self.kept, _MOST_KEPT)}" if self.kept else ""
         return replace(part, untried=(*part.untried, said))
 
     def _empty(self, candidate: Path | ir.Model, settings: Verify) -> list[str]:
@@ -266,6 +273,8 @@ class Rows:
         return []
 
 
+_MOST_KEPT = 3
+"""Limits the constants that a clause names. A choice."""
 _MOST_ROWS = 8
 """Limits the rows of the given inputs that are compared. A choice."""
 _AGREES = 1e-3
@@ -280,7 +289,10 @@ def agrees(original: ir.Model, candidate: ir.Model, rows: Rows, seed: int) -> bo
         runtime = _runtime(original, Verify())
         found = tried(candidate, rows.symbol, rows.size, rows.known, {}, seed, runtime)
         runs = {size: ran_on(candidate, feed.values, runtime) for size, feed in found.feeds.items()}
-        shapes = {size: {name: np.shape(value) for name, value in one.items()} for size, one in runs.items()}
+        shapes = {
+            size: {name: value.shape for name, value in one.items() if isinstance(value, np.ndarray)}
+            for size, one in runs.items()
+        }
         places = rows.outputs | {name: at for name in rows.others if (at := _place(shapes, name)) is not None}
         if any(name not in places for name in rows.others):
             return False  # another choice may lead the rows to each output

@@ -152,8 +152,12 @@ def _rows(work: Work, opening: Opening, found: list[Request]) -> Iterator[Rows]:
     shapes = inferred_outputs(work.model) if any(opening.dims(one) is None for one in work.model.graph.outputs) else {}
     for symbol, size in sizes.items():
         places = {value: axis for value, axes in opened.items() for axis, name in axes.items() if name == symbol}
-        rows = Rows(work, symbol, size, {value.name or "": axis for value, axis in places.items()}, {}, [], sizes)
+        by_name = {value.name or "": axis for value, axis in places.items()}
+        rows = Rows(work, symbol, size, by_name, {}, [], sizes, opening.kept.get(symbol, []))
         for value in work.model.graph.outputs:
+            if isinstance(value.type, ir.SequenceType | ir.OptionalType):
+                rows.others.append(value.name or "")  # it has no axes
+                continue
             dims = opening.dims(value)
             axis = factors.led_by(dims, symbol) if dims is not None else _axis(shapes.get(value.name or ""), symbol)
             if axis is not None:
