@@ -209,6 +209,73 @@ def test_operators_of_a_runtime_are_followed_as_what_they_are(tmp_path: Path) ->
     assert [str(value.shape) for value in outputs] == ["[5,1,n,3]", "[1,n,3]"]
 
 
+def test_weights_that_a_node_sums_over_are_not_repeated(tmp_path: Path) -> None:
+    """The map is one pixel here. At another size the trained weight would have to be another one."""
+    text = """g (float[1,2,4] x) => (float[1,3] y) <float[2,3] w = {1,2,3,4,5,6}, int64[2] s = {1,2}> {
+      a = AveragePool<kernel_shape = [4]>(x) b = Reshape(a, s) y = Gemm(b, w) }"""
+    problem = refused(text, "x:2=length", tmp_path).problem
+    assert problem.id == "edit/frozen-dim"
+    assert "its weights w are for 2 of them" in problem.why
+
+
+def test_the_last_row_stays_the_last(tmp_path: Path) -> None:
+    text = """g (float[1,5,3] x) => (float[1,3] y, float[1,1,3] z) <int64 last = {4}, int64[1] s = {4},
+      int64[1] e = {5}, int64[1] one = {1}> { y = Gather<axis = 1>(x, last) z = Slice(x, s, e, one) }"""
+    path = saved(HEAD + text, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.set_dim("x:1=n")
+    x = np.random.default_rng(0).random((1, 8, 3)).astype(np.float32)
+    found = onnxsmith.run(path, {"x": x}).outputs
+    assert np.array_equal(found["y"], x[:, -1])
+    assert np.array_equal(found["z"], x[:, -1:])
+
+
+@pytest.mark.parametrize("number", ["float five = {5}", "float[1] five = {5}", "float[1,1] five = {5}"])
+def test_the_divisor_of_a_mean_follows(number: str, tmp_path: Path) -> None:
+    text = f"""g (float[1,5,3] x) => (float[1,3] y) <{number}, int64[1] at = {{1}}> {{
+      a = ReduceSum<keepdims = 0>(x, at) y = Div(a, five) }}"""
+    path = saved(HEAD + text, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.set_dim("x:1=n")
+    x = np.random.default_rng(0).random((1, 8, 3)).astype(np.float32)
+    np.testing.assert_allclose(onnxsmith.run(path, {"x": x}).outputs["y"], x.mean(axis=1), rtol=1e-6)
+
+
+def test_a_constant_that_may_hold_the_size_is_named(tmp_path: Path) -> None:
+    text = """g (float[1,5,3] x) => (float[1,3] y) <float five = {5}, int64[1] at = {1}> {
+      a = Div(x, five) b = Relu(a) y = ReduceMax<keepdims = 0>(b, at) }"""
+    path = saved(HEAD + text, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.set_dim("x:1=n")
+    assert any("keeps five, which may hold 5, the size of n" in one for one in part(m).untried)
+
+
+def test_windows_keep_their_size(tmp_path: Path) -> None:
+    """Six rows in windows of two become n / 2 windows; joined, they are n rows again."""
+    text = """g (float[1,6,4] x) => (float[1,6,4] y, float[1,3,8] z)
+      <int64[4] s = {1,3,2,4}, int64[3] t = {1,6,4}, int64[3] u = {1,3,8}> {
+        a = Reshape(x, s) b = Relu(a) c = Reshape(b, t) y = Add(c, x) z = Reshape(b, u) }"""
+    path = saved(HEAD + text, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.set_dim("x:1=n")
+    x = np.random.default_rng(0).random((1, 10, 4)).astype(np.float32)
+    found = onnxsmith.run(path, {"x": x}).outputs
+    assert np.array_equal(found["y"], 2 * x)
+    assert np.array_equal(found["z"], x.reshape(1, 5, 8))
+    assert str(onnxsmith.load(path).graph.outputs[0].shape) == "[1,n,4]"
+
+
+def test_an_output_that_is_no_tensor_is_not_compared_by_rows(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["": 21, "ai.onnx.ml": 3]>
+      g (float[2,3] x) => (float[2,3] y, seq(map(int64, float)) z) {
+        y = Relu(x) z = ai.onnx.ml.ZipMap<classlabels_int64s = [0, 1, 2]>(y) }"""
+    path = saved(text, tmp_path)
+    with onnxsmith.edit(path) as m:
+        m.set_dim("x:0=n")
+    assert any("no axis of z has the size n" in one for one in part(m).untried)
+    assert str(onnxsmith.load(path).graph.outputs[0].shape) == "[n,3]"
+
+
 def test_outputs_of_unknown_operators_are_declared_as_the_runs_show(tmp_path: Path) -> None:
     text = """<ir_version: 9, opset_import: ["": 17, "com.microsoft": 1]>
     g (float[1,3] x) => (float[1,1,3] y) <int32 at = {0}> { a = Abs(x) y = com.microsoft.ExpandDims(a, at) }"""

@@ -19,6 +19,7 @@ from onnxsmith.editor.node_selectors import Selecting
 from onnxsmith.editor.size_dependence import sized_by
 from onnxsmith.graph.shapes.dims import names_in
 from onnxsmith.graph.shapes.symbolic_inference import infer
+from onnxsmith.graph.shapes.symbols import canonical
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.surgery import opset_conversion
@@ -26,6 +27,7 @@ from onnxsmith.graph.surgery.names import fix_symbols, fixed_shape
 from onnxsmith.verification.inputs.generate import Feed
 
 _T = TypeVar("_T")
+_CALL = "Broadcast("
 _MADE = re.compile(r"_d\d+")
 """Matches the names that the shape engine makes."""
 
@@ -34,6 +36,15 @@ def _names(value: ir.Value) -> set[str]:
     """Returns the symbols in a shape."""
     dims = [dim.value for dim in value.shape or () if isinstance(dim, ir.SymbolicDim)]
     return {name for dim in dims if dim for name in names_in(dim)}
+
+
+def _plain(dim: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
+    """Returns a dimension without a call that only the shape engine knows, if it has a value without one."""
+    text = dim.value if isinstance(dim, ir.SymbolicDim) else None
+    if text is None or _CALL not in text:
+        return dim
+    found = canonical(text)
+    return found if isinstance(found, int) else ir.SymbolicDim(None if _CALL in found else found)
 
 
 def _made_of(dim: int | ir.SymbolicDim) -> set[str]:
@@ -220,11 +231,14 @@ class Work:
                 value.metadata_props.clear()
 
     def _forget_made_names(self) -> None:
-        """Leaves open what only the shape engine has names for, such as `_d0 - 4`: to a reader they mean nothing."""
+        """Leaves open what only the shape engine has names for, such as `_d0 - 4` or `Broadcast(a, b)`: they mean nothing
+        to a reader."""
         given = {name for value in self.model.graph.inputs for name in _names(value)}
         for value in walk.values(self.model):
-            if value.shape is not None and any(_MADE.fullmatch(name) for name in _names(value) - given):
-                value.shape = ir.Shape([None if _made_of(dim) - given else dim for dim in value.shape])
+            dims = [_plain(dim) for dim in value.shape or ()]
+            made = [_made_of(dim) - given for dim in dims]
+            if value.shape is not None and (any(made) or dims != list(value.shape)):
+                value.shape = ir.Shape([None if name else dim for name, dim in zip(made, dims, strict=True)])
 
     def _complete_outputs(self) -> None:
         """Restores the type and rank of outputs for which inference finds none, because the specification requires

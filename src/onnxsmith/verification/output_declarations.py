@@ -128,8 +128,10 @@ def corrected(model: ir.Model, wrong: Sequence[Misdeclared]) -> list[str]:
 
 def _clause(one: Misdeclared, value: ir.Value) -> str:
     """Says what the file declared, what the runs gave, and what the file declares now."""
-    _, shape = one.examples[0]
+    at, shape = one.examples[0]
+    sizes_of_run = ", ".join(f"{name} = {size}" for name, size in at.items() if name in one.declared)
     was = f"{one.name} was declared as {one.declared} and is {one.dtype}{list(shape)}"
+    was += f" at {sizes_of_run}" if sizes_of_run else ""
     now = value.dtype.name.lower() if one.dtype and value.dtype is not None else ""
     if one.dtype and now != one.dtype:
         return f"{was}: the dtype {now} stays declared, because shape inference does not find {one.dtype}"

@@ -44,13 +44,16 @@ class _One:
 class Choice:
     """What a size of 1 may mean. With `late` a Reshape to several dimensions of 1 puts the symbol into the last of
     them, else into the first. With `counts` a constant 0 is the number of the only row, and becomes 0 to N - 1, else it
-    is 0 for each row."""
+    is 0 for each row. With `turned` a Reshape that puts a 1 in front of all other dimensions moves the symbol there, as
+    a Transpose of one row may be written, else it keeps the order in memory."""
 
     late: bool = False
     counts: bool = False
+    turned: bool = False
 
 
-CHOICES = (Choice(), Choice(late=True), Choice(counts=True), Choice(late=True, counts=True))
+_BOTH = (False, True)
+CHOICES = tuple(Choice(late, counts, turned) for turned in _BOTH for counts in _BOTH for late in _BOTH)
 """The choices in the order of trial."""
 
 

@@ -12,13 +12,21 @@ import onnx_ir as ir
 @dataclass(frozen=True, eq=False)
 class Atom:
     """Describes a symbolic size. `size` is its size in the original, and `value.shape[axis]` holds the size at run
-    time. If it was symbolic in the original, too, `was_open` is set, and `size` is a number that nothing else has."""
+    time. If it was symbolic in the original, too, `was_open` is set, and `size` is a number that nothing else has. If
+    it is a part of another size, it is `base` divided by `over`."""
 
     text: str
     size: int
     value: ir.Value
     axis: int
     was_open: bool = False
+    base: Atom | None = None
+    over: int = 1
+
+    def part(self, size: int) -> Atom:
+        """Returns the number of equal parts, `size` in the original, into which this size is divided."""
+        over = self.size // size
+        return Atom(f"(({self.text})//{over})", size, self.value, self.axis, self.was_open, self, over)
 
 
 Factor = int | Atom
@@ -61,7 +69,8 @@ def redistributed(dims: Sequence[Dim], sizes: Sequence[int], *, late: bool = Fal
     a target dimension of size 1 if there is such a dimension. If the dimension behind it is divided, it joins the first
     part, as the batch joins the heads of an attention: (L, s, H·E) → (L, H, E) becomes (L, s·H, E). Else it joins the
     dimension before it: (L, s, E) → (L, E) becomes (L·s, E). Of several target dimensions of size 1 in a row it takes
-    the first, or with `late` the last: (s, E) → (1, 1, E) becomes (s, 1, E) or (1, s, E)."""
+    the first, or with `late` the last: (s, E) → (1, 1, E) becomes (s, 1, E) or (1, s, E). A symbol that is divided
+    has parts of fixed size, as windows have: (s, E) → (6, 4, E) with s = 24 becomes (s / 4, 4, E)."""
     left = _merged(dims)
     if any(isinstance(factor, int) and factor == 0 for factor in left) or 0 in sizes:
         return None
@@ -83,11 +92,14 @@ def redistributed(dims: Sequence[Dim], sizes: Sequence[int], *, late: bool = Fal
 
 
 def _merged(dims: Sequence[Dim]) -> list[Factor]:
-    """Returns the factors in memory order, with neighbouring numbers multiplied."""
+    """Returns the factors in memory order, with neighbouring numbers multiplied, and the parts of a size joined."""
     flat: list[Factor] = []
     for factor in (factor for dim in dims for factor in dim if factor != 1):
         last = flat[-1] if flat else None
-        if isinstance(factor, int) and isinstance(last, int):
+        if isinstance(factor, int) and isinstance(last, Atom) and last.base is not None and factor % last.over == 0:
+            flat[-1] = last.base
+            flat += [factor // last.over] if factor > last.over else []
+        elif isinstance(factor, int) and isinstance(last, int):
             flat[-1] = last * factor
         else:
             flat.append(factor)
@@ -103,6 +115,10 @@ def _take(left: list[Factor], need: int, then: int | None) -> Dim | None:
         factor = left[0]
         if isinstance(factor, Atom):
             ends = factor.size == 1 == need and bool(taken)
+            if factor.size > need > 1 and factor.size % need == 0 and not factor.was_open:
+                taken.append(factor.part(need))
+                left[0], need = factor.size // need, 1
+                break
             if factor.size == 0 or need % factor.size or (ends and (then == 1 or _divides(then, left[1:2]))):
                 break
             taken.append(factor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,9 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.editor.dims import factors
-from onnxsmith.editor.dims.factors import Dim
+from onnxsmith.editor.dims.factors import Atom, Dim
 from onnxsmith.editor.dims.runtime_sizes import Piece
+from onnxsmith.graph.shapes.dims import names_in
 from onnxsmith.graph.shapes.symbols import canonical
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.surgery import opset_conversion
@@ -71,6 +73,7 @@ def _reshape(opening: Opening, node: ir.Node) -> list[Dim] | None:
     dims, sizes = opening.dims(node.inputs[0]), _static(opening, node.outputs[0])
     if dims is None or sizes is None:
         return None
+    dims = _turned(opening, node, dims, sizes)
     wanted = factors.redistributed(dims, sizes, late=opening.choice.late)
     opening.doubts.late |= wanted != factors.redistributed(dims, sizes, late=not opening.choice.late)
     if wanted is None and any(factors.is_symbolic(dim) and not factors.is_open(dim) for dim in dims):
@@ -81,6 +84,11 @@ def _reshape(opening: Opening, node: ir.Node) -> list[Dim] | None:
     places = [axis for axis, dim in enumerate(wanted) if factors.is_symbolic(dim)]
     if not any(factors.is_open(dim) for dim in wanted):
         return None
+    for part in (one for dim in wanted for one in dim if isinstance(one, Atom) and one.base is not None):
+        if not any(part in dim for dim in dims):
+            said = f"{walk.node_label(node)} divides it into parts of {part.over}"
+            for name in names_in(part.text):
+                opening.kept.setdefault(name, []).append(said)
     numbers = [-1 if factors.is_symbolic(dim) else factors.size(dim) for dim in wanted]
     target, held = node.inputs[1], opening.integers(node.inputs[1])
     if len(places) == 1 and 0 not in numbers:
@@ -94,6 +102,23 @@ def _reshape(opening: Opening, node: ir.Node) -> list[Dim] | None:
         if opset_conversion.of(opening.work.model) >= _ALLOWZERO:
             node.attributes.add(ir.AttrInt64("allowzero", 1))
     return wanted
+
+
+def _turned(opening: Opening, node: ir.Node, dims: list[Dim], sizes: Sequence[int]) -> list[Dim]:
+    """Moves a symbol of size 1 to the front by a Transpose, if that is the choice, and if the target has a 1 in front.
+    Returns the dimensions of the operand."""
+    at = next((axis for axis, dim in enumerate(dims) if factors.is_open(dim) and factors.size(dim) == 1), 0)
+    before = math.prod(factors.size(dim) for dim in dims[:at])
+    data = node.inputs[0]
+    if before <= 1 or not sizes or sizes[0] != 1 or data is None:
+        return dims
+    opening.doubts.turned = True
+    if not opening.choice.turned:
+        return dims
+    order = [at, *(axis for axis in range(len(dims)) if axis != at)]
+    node.replace_input_with(0, opening.sizes.node(node, "Transpose", [data], perm=order))
+    opening.notes.append(f"{walk.node_label(node)}: {factors.text(dims[at])} goes to the front")
+    return [dims[axis] for axis in order]
 
 
 def _told(dims: Sequence[Dim], *, was: bool = False) -> str:

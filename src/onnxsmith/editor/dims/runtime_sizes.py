@@ -38,7 +38,9 @@ class Sizes:
         self._work.allow_constants()
         return value
 
-    def node(self, before: ir.Node, op: str, inputs: Sequence[ir.Value | None], **attributes: int) -> ir.Value:
+    def node(
+        self, before: ir.Node, op: str, inputs: Sequence[ir.Value | None], **attributes: int | list[int]
+    ) -> ir.Value:
         """Inserts a node in front of `before` and returns its result."""
         return self._insert(graph_of(before), before, op, inputs, **attributes)
 
@@ -71,7 +73,14 @@ class Sizes:
         return value if over == 1 else self.node(before, "Div", [value, self.constant([over])])
 
     def _atom(self, atom: Atom) -> ir.Value:
-        if atom not in self._known:
+        if atom not in self._known and atom.base is not None:
+            whole = self._atom(atom.base)
+            maker = whole.producer()
+            assert maker is not None
+            inner = graph_of(maker)
+            made = self._insert(inner, node_after(inner, whole), "Div", [whole, self.constant([atom.over])])
+            self._known[atom] = made
+        elif atom not in self._known:
             made_by = atom.value.producer()
             home = graph_of(made_by) if made_by is not None else atom.value.graph
             assert isinstance(home, ir.Graph)
@@ -82,7 +91,12 @@ class Sizes:
         return self._known[atom]
 
     def _insert(
-        self, graph: ir.Graph, before: ir.Node | None, op: str, inputs: Sequence[ir.Value | None], **attributes: int
+        self,
+        graph: ir.Graph,
+        before: ir.Node | None,
+        op: str,
+        inputs: Sequence[ir.Value | None],
+        **attributes: int | list[int],
     ) -> ir.Value:
         node = ir.node(op, list(inputs), attributes=attributes)
         node.outputs[0].name = self._names.free(f"{op.lower()}_of_size")

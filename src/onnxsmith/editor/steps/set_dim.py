@@ -106,7 +106,7 @@ def _open(work: Work, found: list[Request]) -> None:
                 raise
             first = first or error
         else:
-            is_doubtful = opening.doubts.late or opening.doubts.counts
+            is_doubtful = opening.doubts != Choice()
             if not is_doubtful or all(agrees(before, work.model, rows, _SEED) for rows in _rows(work, opening, found)):
                 break
             followed = followed or choice
