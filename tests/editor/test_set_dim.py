@@ -38,6 +38,8 @@ ROWS = {
       { t = Expand(w, s) y = Concat<axis = 1>(t, x) }""",
     "frozen sizes of Resize": """g (float[2,3,4,4] x) => (float[2,3,8,8] y) <int64[4] s = {2,3,8,8}>
       { y = Resize<mode = "nearest">(x, , , s) }""",
+    "a Transpose of one row that was written as a Reshape": """g (float[1,3,4] x) => (float[1,3,4] y)
+      <int64[3] s = {1,3,4}> { a = Transpose<perm = [1,0,2]>(x) b = Neg(a) c = Reshape(b, s) y = Exp(c) }""",
     "pads that nodes compute from a constant": """g (float[1,3,4] x) => (float[1,18] y)
       <int64[6] p = {0,0,0,0,1,1}, int64[2] s = {3,2}, int64[1] f = {-1}, int64[2] t = {1,18}> {
         a = Reshape(p, s) b = Transpose(a) q = Reshape(b, f) c = Pad(x, q) d = Relu(c) y = Reshape(d, t) }""",

@@ -84,3 +84,15 @@ def test_a_model_without_weights_of_floats_is_refused_at_once(tmp_path: Path, re
     with refused("quantize/nothing") as refusal:
         quantised(tmp_path / "model.onnx")
     assert refusal.problem.where == "the model has no weights in floats"
+
+
+def test_weights_among_the_graph_inputs_become_constants(tmp_path: Path) -> None:
+    """Files of old exporters list each weight among the inputs. An initial state stays one."""
+    path = stored(tmp_path)
+    model = load(path)
+    model.graph.inputs.extend(model.graph.initializers.values())
+    save(model, path)
+    result = quantised(path, to="int8", data=None)
+    assert [value.name for value in load(tmp_path / "out.onnx").graph.inputs] == ["x"]
+    notes = result.report.part(Quantisation).notes
+    assert "3 weights were graph inputs too, which a caller could replace: they are constants now" in notes

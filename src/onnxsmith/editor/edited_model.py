@@ -231,8 +231,8 @@ class Work:
                 value.metadata_props.clear()
 
     def _forget_made_names(self) -> None:
-        """Leaves open what only the shape engine has names for, such as `_d0 - 4` or `Broadcast(a, b)`: they mean nothing
-        to a reader."""
+        """Leaves open what only the shape engine has names for, such as `_d0 - 4` or `Broadcast(a, b)`. A reader does
+        not know them."""
         given = {name for value in self.model.graph.inputs for name in _names(value)}
         for value in walk.values(self.model):
             dims = [_plain(dim) for dim in value.shape or ()]

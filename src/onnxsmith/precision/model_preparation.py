@@ -22,7 +22,7 @@ from onnxsmith.graph.surgery.inlining import inlined
 from onnxsmith.optimizer.simplify import simplify
 from onnxsmith.precision.input_scaling import scaled_inputs
 from onnxsmith.precision.narrowable_nodes import Operators, fill_dtypes, labels
-from onnxsmith.precision.weight_counts import own_weights, replaceable
+from onnxsmith.precision.weight_counts import own_defaults, own_weights, replaceable, said_constant
 from onnxsmith.precision.weight_storage import LEAST
 from onnxsmith.runtimes import base as runtimes
 
@@ -43,8 +43,8 @@ def prepared(loaded: ir.Model, *, opset: int, simplified: bool = True) -> Prepar
     Raises:
         OnnxsmithError: `opset/…` if the model cannot be raised to `opset`; the errors of `simplify`.
     """
-    own = own_weights(loaded)
-    notes = [replaceable(own)]
+    own, gone = own_defaults(own_weights(loaded))
+    notes = [said_constant(gone), replaceable(own)]
     model = opsets.convert(own, opset if opsets.of(own) < opset else None)
     if is_double(model):
         plain, _ = inlined(model)

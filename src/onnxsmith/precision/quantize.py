@@ -37,7 +37,7 @@ from onnxsmith.precision.keep_list import ALONE, AS_GIVEN, EIGHT, MODEL, SIMPLIF
 from onnxsmith.precision.keep_list_output import checked as checked_path
 from onnxsmith.precision.keep_list_output import file_bytes, with_keep
 from onnxsmith.precision.method_trial import Tried, Trying, no_method
-from onnxsmith.precision.methods.base import ASKED, FLOATS, Method, Work
+from onnxsmith.precision.methods.base import ASKED, FLOATS, NARROW, Method, Work
 from onnxsmith.precision.methods.floats import _NarrowFloat
 from onnxsmith.precision.model_preparation import Prepared, narrow_again, prepared
 from onnxsmith.precision.narrowable_nodes import labels
@@ -142,14 +142,7 @@ def quantize(
                     pass
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
             held = _refuse_quantised(loaded, where)
-            if not any(one.dtype in FLOATS and one.size > 1 for one in walk.tensors(loaded)):
-                raise problem(
-                    "quantize/nothing",
-                    "no method changes this model",
-                    where="the model has no weights in floats",
-                    why="each method changes weights of floats",
-                    fix="keep the model as it is",
-                )
+            _refuse_unfit(loaded, methods)
         one = _Quantising(loaded, request, shape, stack, _patterns(keep), _given_bytes(source, loaded))
         one.notes += held
         one.notes += [f"{name}: not tried: {found.what}" for name, found in unused.items()]
@@ -204,6 +197,40 @@ def _refuse_quantised(model: ir.Model, where: str) -> tuple[str, ...]:
             fix="start from the float32 model",
         )
     return (held,) if stored else ()
+
+
+def _refuse_unfit(model: ir.Model, methods: Mapping[str, Method]) -> None:
+    """Refuses a model without weights that one of the methods changes. Without this, the reason would come after the
+    score.
+
+    Raises:
+        OnnxsmithError: `quantize/nothing`.
+    """
+    dtypes = {one.dtype for one in walk.tensors(model) if one.dtype in FLOATS and one.size > 1}
+    if not dtypes:
+        raise problem(
+            "quantize/nothing",
+            "no method changes this model",
+            where="the model has no weights in floats",
+            why="each method changes weights of floats",
+            fix="keep the model as it is",
+        )
+    if dtypes <= set(NARROW) and "int4" not in methods and not _widened_here(model):
+        names = ", ".join(sorted(one.name.lower() for one in dtypes))
+        raise problem(
+            "quantize/nothing",
+            f"the model is in {names}, and {', '.join(methods)} is made of float32",
+            where=f"its weights are in {names}",
+            fix="start from the float32 model; or --to int4, which takes weights of float16, too",
+        )
+
+
+def _widened_here(model: ir.Model) -> bool:
+    """Whether a Cast makes float32, perhaps of weights that are narrow only in the file."""
+    return any(
+        node.op_type == "Cast" and node.attributes.get_int("to", 0) == ir.DataType.FLOAT.value
+        for node in walk.all_nodes(model)
+    )
 
 
 _WIDE = 0.2

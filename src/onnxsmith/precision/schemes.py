@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from onnxsmith.base.clock import stage
@@ -100,7 +100,7 @@ class Schemes:
             last = seen.method.last_scheme(work)
             if way is not None or not last:
                 work.kept_as = way or ""
-                return self._searched(always)
+                return self._or_as_given(always, self._searched(always))
             scheme, work.scheme = work.scheme, last
             kept = self._searched(always)
             if kept is None or len(kept) == len(self.layers):
@@ -137,10 +137,50 @@ class Schemes:
         seen, work = self.seen, self.seen.work
         self.errors = seen.damage(self.layers, always)
         order = damages.ordered(self.errors, [one.name for one in self.layers if one.name not in always])
-        left = max(1, seen.most - len(seen.curve)) + 2  # 2 more: none kept and all kept are known
         if not work.kept_as:
             whole = always | frozenset(order)  # the given model, which needs no evaluation
-            return Search(order, lambda keep: keep == whole or seen.meets(keep), left).smallest(always)
+            return self._lightest(order, lambda keep: keep == whole or seen.meets(keep), always)
         alone = {one.name for one in self.layers if one.weights_alone}
         order = [name for name in order if name not in alone]
-        return Search(order, seen.meets, left).smallest(always) or always | frozenset(order)
+        return self._lightest(order, seen.meets, always) or always | frozenset(order)
+
+    def _lightest(self, order: Sequence[str], meets: Callable[[Keep], bool], always: Keep) -> Keep | None:
+        """Searches the smallest keep-list. If a large part of the weights would stay because of few layers, searches
+        again among the others: several small layers may do instead."""
+        found = Search(order, meets, self._left()).smallest(always)
+        sizes = {layer.name: layer.nbytes for layer in self.layers}
+        nbytes = self._bytes(found or frozenset(), sizes) - self._bytes(always, sizes)
+        if found is None or nbytes < _HEAVY * sum(sizes.values()) or self.seen.is_spent:
+            return found
+        light = [name for name in order if sizes[name] < _HEAVY * nbytes]
+        other = Search(light, meets, self._left()).smallest(always) if light else None
+        is_lighter = other is not None and self._bytes(other, sizes) < self._bytes(found, sizes)
+        return other if is_lighter else found
+
+    def _or_as_given(self, always: Keep, found: Keep | None) -> Keep | None:
+        """Returns a list whose layers stay as they are, in place of one that keeps them in another way, if fewer bytes
+        stay wide with it. It is searched if a large part of the weights would stay wide."""
+        work, sizes = self.seen.work, {layer.name: layer.nbytes for layer in self.layers}
+        wide = self._wide(found, sizes) if found is not None else 0
+        if found is None or not work.kept_as or wide < _HEAVY * sum(sizes.values()) or self.seen.is_spent:
+            return found
+        way, work.kept_as = work.kept_as, ""
+        other = self._searched(always)
+        if other is not None and self._wide(other, sizes) < wide:
+            return other
+        work.kept_as = way
+        return found
+
+    def _wide(self, keep: Keep, sizes: Mapping[str, int]) -> int:
+        """Returns the bytes of the layers that stay wide with a list."""
+        return self._bytes(keep - self.seen.method.stored(self.seen.work, keep), sizes)
+
+    def _left(self) -> int:
+        return max(1, self.seen.most - len(self.seen.curve)) + 2  # 2 more: none kept and all kept are known
+
+    def _bytes(self, keep: Keep, sizes: Mapping[str, int]) -> int:
+        return sum(sizes.get(name, 0) for name in keep)
+
+
+_HEAVY = 0.25
+"""The share of the weights above which layers that stay are heavy. A choice."""

@@ -65,6 +65,40 @@ _OWN = 4
 """The first IR version in which an initializer need not be a graph input (onnx IR version 4)."""
 
 
+_WEIGHTED = {
+    "BatchNormalization": (1, 2, 3, 4), "Conv": (1, 2), "ConvTranspose": (1, 2), "GRU": (1, 2, 3), "Gemm": (1, 2),
+    "InstanceNormalization": (1, 2), "LSTM": (1, 2, 3), "LayerNormalization": (1, 2), "MatMul": (0, 1), "PRelu": (1,),
+    "RNN": (1, 2, 3),
+}  # fmt: skip
+"""Maps operators to the operands that are weights; others, such as initial states, may be meant as inputs."""
+
+
+def own_defaults(model: ir.Model) -> tuple[ir.Model, int]:
+    """Returns a copy without the weights among the graph inputs that only layers read, as files of old exporters have
+    them, and their number. Returns the model itself if it has none."""
+    names = {
+        value.name
+        for value in model.graph.inputs
+        if value.name in model.graph.initializers
+        and value.uses()
+        and all(use.idx in _WEIGHTED.get(use.node.op_type, ()) and not use.node.domain for use in value.uses())
+    }
+    if not names:
+        return model, 0
+    made = cloned(model)
+    kept = [value for value in made.graph.inputs if value.name not in names]
+    made.graph.inputs.clear()
+    made.graph.inputs.extend(kept)
+    return made, len(names)
+
+
+def said_constant(count: int) -> str:
+    """Returns a note on weights that were graph inputs; "" if there are none."""
+    return (
+        f"{count} weights were graph inputs too, which a caller could replace: they are constants now" if count else ""
+    )
+
+
 def replaceable(model: ir.Model) -> str:
     """Returns a note on weights that are graph inputs as well; "" if there are none."""
     held = [value for value in model.graph.inputs if value.name in model.graph.initializers]

@@ -25,13 +25,15 @@ _UNCHECKED = Check(None, "the outputs are not compared")
 
 def time_ratio(old: Path, new: Path, runtime: str, feeds: Mapping[str, Any]) -> Ratio | None:
     """Returns the time of `new` divided by that of `old` on one input; None if one of them cannot be measured. Outputs
-    are not compared. Without `feeds`, inputs are generated.
+    are not compared. Without `feeds`, inputs are generated. Both run on one thread, where the runtime has such an
+    option, because threads that wait for each other on a busy machine tell more about the machine than about the file.
 
     Raises:
         OnnxsmithError: the errors of loading a model, and of the runtime.
     """
     with ExitStack() as stack:
-        found, failed = subjects([old, new], (runtime,))
+        named, failed = subjects([old, new], (runtime,))
+        found = [one.with_threads(1) or one for one in named]
         order, unfit = ready(found, stack)
         if failed or unfit:
             return None

@@ -20,8 +20,8 @@ _SIZED_BY = {
 sizes of a Pad by a Reshape, a Slice and a Transpose, which shape inference does not follow."""
 
 
-def settle(work: Work) -> None:
-    """Replaces these operands in the main graph. Leaves them if the nodes cannot be run here."""
+def settle(work: Work) -> str:
+    """Replaces these operands in the main graph, and returns a note. Leaves them if the nodes cannot be run here."""
     graph = work.model.graph
     places: dict[ir.Value, list[tuple[ir.Node, int]]] = {}
     for node in graph:
@@ -33,15 +33,15 @@ def settle(work: Work) -> None:
     given = depending(work.model, free) if places else set()
     wanted = {value.name or "": value for value in places if value not in given}
     if not wanted:
-        return
+        return ""
     try:
         found = run(cut(work.model, (), list(wanted)).model, {}).outputs
     except OnnxsmithError:
-        return
+        return ""
     made = Sizes(work, lambda node: None)
     for name, value in wanted.items():
         constant = made.constant(found[name])
         for node, index in places[value]:
             node.replace_input_with(index, constant)
-    work.notes.append(f"{several(len(wanted), 'operand')} that nodes computed from constants became constants")
     work.change()  # the shapes are inferred again
+    return f"{several(len(wanted), 'operand')} that nodes computed from constants became constants"

@@ -105,9 +105,9 @@ def _reshape(opening: Opening, node: ir.Node) -> list[Dim] | None:
 
 
 def _turned(opening: Opening, node: ir.Node, dims: list[Dim], sizes: Sequence[int]) -> list[Dim]:
-    """Moves a symbol of size 1 to the front by a Transpose, if that is the choice, and if the target has a 1 in front.
+    """Moves a batch of size 1 to the front by a Transpose, if that is the choice, and if the target has a 1 in front.
     Returns the dimensions of the operand."""
-    at = next((axis for axis, dim in enumerate(dims) if factors.is_open(dim) and factors.size(dim) == 1), 0)
+    at = next((axis for axis, dim in enumerate(dims) if factors.size(dim) == 1 and _is_batch(dim)), 0)
     before = math.prod(factors.size(dim) for dim in dims[:at])
     data = node.inputs[0]
     if before <= 1 or not sizes or sizes[0] != 1 or data is None:
@@ -119,6 +119,13 @@ def _turned(opening: Opening, node: ir.Node, dims: list[Dim], sizes: Sequence[in
     node.replace_input_with(0, opening.sizes.node(node, "Transpose", [data], perm=order))
     opening.notes.append(f"{walk.node_label(node)}: {factors.text(dims[at])} goes to the front")
     return [dims[axis] for axis in order]
+
+
+def _is_batch(dim: Dim) -> bool:
+    """Whether a dimension is the opened first axis of an input."""
+    return any(
+        isinstance(one, Atom) and not one.was_open and one.axis == 0 and one.value.is_graph_input() for one in dim
+    )
 
 
 def _told(dims: Sequence[Dim], *, was: bool = False) -> str:

@@ -94,7 +94,6 @@ def _resize(values: dict[str, ir.Value], new: dict[str, dict[int, int | str]], f
 def _open(work: Work, found: list[Request]) -> None:
     """Makes fixed dimensions symbolic."""
     found = _without_functions(work, found)
-    computed_operands.settle(work)
     before = cloned(work.model)
     first: OnnxsmithError | None = None
     followed: Choice | None = None
@@ -109,7 +108,7 @@ def _open(work: Work, found: list[Request]) -> None:
             is_doubtful = opening.doubts != Choice()
             if not is_doubtful or all(agrees(before, work.model, rows, _SEED) for rows in _rows(work, opening, found)):
                 break
-            followed = followed or choice
+            followed = followed or (None if choice.turned else choice)
         found = _restored(work, before, found)
     else:
         if followed is None and first is not None:
@@ -131,7 +130,9 @@ def _by(work: Work, found: list[Request], choice: Choice) -> tuple[Opening, list
     for one in found:
         opened.setdefault(one.value, {})[one.axis] = str(one.new)
     with as_constants(work, opened) as replaced:
+        settled = computed_operands.settle(work)
         opening = _opening(work, opened, choice)
+        opening.notes += [settled] if settled else []
     return opening, replaced
 
 

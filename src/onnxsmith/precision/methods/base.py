@@ -26,7 +26,7 @@ from onnxsmith.runtimes.base import Runtime
 
 ASKED = "it is on the given keep-list"
 """The reason for a layer, or its activations, that the user keeps."""
-_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
@@ -184,7 +184,7 @@ class Method(ABC):
         for node in walk.nodes(work.model.graph):
             held = float_bytes(node, least=0 if is_product(node) else LEAST) if node.name not in own else 0
             if held:
-                narrow = next((one.name.lower() for one in _dtypes(node) if one in _NARROW), "")
+                narrow = next((one.name.lower() for one in _dtypes(node) if one in NARROW), "")
                 key = node.op_type, f"its weights are {narrow}; start from the float32 model" if narrow else usual
                 counts[key] += 1
                 sizes[key] += held

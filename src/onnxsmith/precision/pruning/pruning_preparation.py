@@ -19,7 +19,7 @@ from onnxsmith.graph.surgery.inlining import inlined
 from onnxsmith.optimizer.simplification_rounds import simplified
 from onnxsmith.precision.pruning.channel_links import is_weight
 from onnxsmith.precision.pruning.moved_weights import Moved, moved
-from onnxsmith.precision.weight_counts import own_weights
+from onnxsmith.precision.weight_counts import own_weights, said_constant
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,7 @@ def _without_functions(model: ir.Model) -> tuple[ir.Model, str]:
 
 def _replaceable(loaded: ir.Model) -> str:
     """Notes that weights were graph inputs, because a caller that replaces them would need pruned weights."""
-    count = sum(value.name in loaded.graph.initializers for value in loaded.graph.inputs)
-    return (
-        f"{count} weights were graph inputs too, which a caller could replace: they are constants now" if count else ""
-    )
+    return said_constant(sum(value.name in loaded.graph.initializers for value in loaded.graph.inputs))
 
 
 def _own_defaults(model: ir.Model) -> None:
