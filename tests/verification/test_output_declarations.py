@@ -109,7 +109,7 @@ def test_what_inference_does_not_know_stays_open(axes: tuple[int, ...] | None, t
     model = load(saved(text, tmp_path))
     wrong = Misdeclared("y", "int64[n,m]", axes, (({"n": 2}, (2, 8)), ({"n": 3}, (2, 5))))
     (clause,) = corrected(model, [wrong])
-    assert clause.startswith("y was declared as int64[n,m] and is [2, 8]: declared as ")
+    assert clause.startswith("y was declared as int64[n,m] and is [2, 8] at n = 2: declared as ")
     shape = model.graph.outputs[0].shape
     assert shape is not None
     assert not isinstance(shape[1], int)
@@ -125,12 +125,16 @@ def test_a_run_of_another_dtype_is_a_contradiction() -> None:
 @pytest.mark.parametrize(
     ("given", "clause", "now"),
     [
-        ("int64", "y was declared as float[n,m] and is int64[2, 8]: declared as int64[n,m] now", ir.DataType.INT64),
+        (
+            "int64",
+            "y was declared as float[n,m] and is int64[2, 8] at n = 2: declared as int64[n,m] now",
+            ir.DataType.INT64,
+        ),
         (
             "int32",  # the runtime may be the one that errs
             (
-                "y was declared as float[n,m] and is int32[2, 8]: the dtype float stays declared, because shape "
-                "inference does not find int32"
+                "y was declared as float[n,m] and is int32[2, 8] at n = 2: the dtype float stays declared, because "
+                "shape inference does not find int32"
             ),
             ir.DataType.FLOAT,
         ),

@@ -6,6 +6,7 @@ onnxruntime refuses a file whose outputs have another dtype; other runtimes comp
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -129,7 +130,9 @@ def corrected(model: ir.Model, wrong: Sequence[Misdeclared]) -> list[str]:
 def _clause(one: Misdeclared, value: ir.Value) -> str:
     """Says what the file declared, what the runs gave, and what the file declares now."""
     at, shape = one.examples[0]
-    sizes_of_run = ", ".join(f"{name} = {size}" for name, size in at.items() if name in one.declared)
+    dims_said = one.declared.partition("[")[2]
+    named = [name for name in at if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", dims_said)]
+    sizes_of_run = ", ".join(f"{name} = {at[name]}" for name in named)
     was = f"{one.name} was declared as {one.declared} and is {one.dtype}{list(shape)}"
     was += f" at {sizes_of_run}" if sizes_of_run else ""
     now = value.dtype.name.lower() if one.dtype and value.dtype is not None else ""

@@ -216,6 +216,9 @@ class Opening:
         for at, value in enumerate(self._states(node, body)):
             before, after = self._dims.get(value), self.dims(body.outputs[first + at])
             if before is None or not any(factors.is_open(dim) for dim in before):
+                if after is not None and any(map(factors.is_open, after)):
+                    value.shape = None  # it has the size from the second run on, by broadcasting
+                    self.work.reshape(value)
                 continue
             if after is None or [factors.text(dim) for dim in before] != [factors.text(dim) for dim in after]:
                 raise self.refuse(node, f"the state {value.name} changes its shape from one run to the next")
