@@ -132,6 +132,8 @@ bench: $(BENCH_STAMP) $(MODELOPT_STAMP) $(PACKAGES_STAMP) ## measure, beside oth
 	$(BENCH)/python benchmarks/judge.py
 	$(BENCH)/python benchmarks/editing.py
 	$(BENCH)/python benchmarks/set_dim.py
+	$(BENCH)/python benchmarks/scores.py
+	$(BENCH)/python benchmarks/costs.py
 	$(BENCH)/python benchmarks/view.py
 	$(BENCH)/python benchmarks/view_page.py
 	$(BENCH)/python benchmarks/bench_repeat.py

@@ -304,7 +304,7 @@ def nothing(name: str, method: Method, work: Work) -> OnnxsmithError:
         return problem(
             "quantize/nothing",
             f"the model is in {other}, and {name} is made of float32",
-            where=_held(work.model, other),
+            where=largest_weights(work.model, other),
             why=f"its weights are in {other}",
             fix="start from the float32 model: `onnxsmith inspect MODEL --weights` shows the dtypes"
             + ("; --to int4 takes weights of float16, too" if other == "float16" and name != "int4" else ""),
@@ -313,13 +313,13 @@ def nothing(name: str, method: Method, work: Work) -> OnnxsmithError:
     return problem(
         "quantize/nothing",
         f"no node of the model can become {name}",
-        where=_held(work.model, ""),
+        where=largest_weights(work.model, ""),
         why=f"the method changes {method.changes}{method.where}" + (f". {left}"[:_LONG] if left else ""),
         fix=_other(work, name),
     )
 
 
-def _held(model: ir.Model, dtype: str) -> str:
+def largest_weights(model: ir.Model, dtype: str) -> str:
     """Lists the largest weights, of one dtype if given; or says that there are none."""
     tensors = [one for one in walk.tensors(model) if one.dtype in FLOATS and dtype in ("", one.dtype.name.lower())]
     largest = sorted(tensors, key=lambda one: -one.nbytes)[:_SHOWN]
@@ -362,7 +362,7 @@ def no_method(model: ir.Model, notes: Sequence[str]) -> OnnxsmithError:
     return problem(
         "quantize/nothing",
         "no method changes this model",
-        where=_held(model, ""),
+        where=largest_weights(model, ""),
         why="; ".join(notes)[:_LONG],
         fix="keep the model as it is; or give one --to, whose message has the reason and what helps",
     )

@@ -36,7 +36,7 @@ from onnxsmith.precision.integer_weights import integer_weights, quantisers, wid
 from onnxsmith.precision.keep_list import ALONE, AS_GIVEN, EIGHT, MODEL, SIMPLIFIED, bare, matching, named, wishes
 from onnxsmith.precision.keep_list_output import checked as checked_path
 from onnxsmith.precision.keep_list_output import file_bytes, with_keep
-from onnxsmith.precision.method_trial import Tried, Trying, no_method
+from onnxsmith.precision.method_trial import Tried, Trying, largest_weights, no_method
 from onnxsmith.precision.methods.base import ASKED, FLOATS, NARROW, Method, Work
 from onnxsmith.precision.methods.floats import _NarrowFloat
 from onnxsmith.precision.model_preparation import Prepared, narrow_again, prepared
@@ -213,14 +213,14 @@ def _refuse_unfit(model: ir.Model, methods: Mapping[str, Method]) -> None:
             "no method changes this model",
             where="the model has no weights in floats",
             why="each method changes weights of floats",
-            fix="keep the model as it is",
+            fix="keep the model as it is: it has too few weights to become smaller",
         )
     if dtypes <= set(NARROW) and "int4" not in methods and not _widened_here(model):
-        names = ", ".join(sorted(one.name.lower() for one in dtypes))
+        names = sorted(one.name.lower() for one in dtypes)
         raise problem(
             "quantize/nothing",
-            f"the model is in {names}, and {', '.join(methods)} is made of float32",
-            where=f"its weights are in {names}",
+            f"the model is in {' and '.join(names)}, and {', '.join(methods)} is made of float32",
+            where=largest_weights(model, names[0]),
             fix="start from the float32 model; or --to int4, which takes weights of float16, too",
         )
 
