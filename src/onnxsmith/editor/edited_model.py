@@ -17,7 +17,7 @@ from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.settings import Verify
 from onnxsmith.editor.node_selectors import Selecting
 from onnxsmith.editor.size_dependence import sized_by
-from onnxsmith.graph.shapes.dims import names_in
+from onnxsmith.graph.shapes.dims import MADE, names_of
 from onnxsmith.graph.shapes.symbolic_inference import infer
 from onnxsmith.graph.shapes.symbols import canonical
 from onnxsmith.graph.structure import walk
@@ -28,14 +28,6 @@ from onnxsmith.verification.inputs.generate import Feed
 
 _T = TypeVar("_T")
 _CALL = "Broadcast("
-_MADE = re.compile(r"_d\d+")
-"""Matches the names that the shape engine makes."""
-
-
-def _names(value: ir.Value) -> set[str]:
-    """Returns the symbols in a shape."""
-    dims = [dim.value for dim in value.shape or () if isinstance(dim, ir.SymbolicDim)]
-    return {name for dim in dims if dim for name in names_in(dim)}
 
 
 def _plain(dim: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
@@ -50,7 +42,7 @@ def _plain(dim: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
 def _made_of(dim: int | ir.SymbolicDim) -> set[str]:
     """Returns the names of the shape engine in a dimension."""
     text = dim.value if isinstance(dim, ir.SymbolicDim) else None
-    return {name for name in names_in(text) if _MADE.fullmatch(name)} if text else set()
+    return set(MADE.findall(text or ""))
 
 
 @dataclass(frozen=True)
@@ -233,7 +225,7 @@ class Work:
     def _forget_made_names(self) -> None:
         """Leaves open what only the shape engine has names for, such as `_d0 - 4` or `Broadcast(a, b)`. A reader does
         not know them."""
-        given = {name for value in self.model.graph.inputs for name in _names(value)}
+        given = {name for value in self.model.graph.inputs for name in names_of(value.shape)}
         for value in walk.values(self.model):
             dims = [_plain(dim) for dim in value.shape or ()]
             made = [_made_of(dim) - given for dim in dims]

@@ -19,7 +19,6 @@ from onnxsmith.base.report.parts.written_files import Timing, Written, written
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Verify
 from onnxsmith.base.spelling import in_python
-from onnxsmith.base.words import several
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import Stage, staged
@@ -32,12 +31,11 @@ from onnxsmith.precision import quantisation_report, score_power
 from onnxsmith.precision.data.base import in_order
 from onnxsmith.precision.final import final, refusal
 from onnxsmith.precision.forms.base import Form, form
-from onnxsmith.precision.integer_weights import integer_weights, quantisers, wide_share
 from onnxsmith.precision.keep_list import ALONE, AS_GIVEN, EIGHT, MODEL, SIMPLIFIED, bare, matching, named, wishes
 from onnxsmith.precision.keep_list_output import checked as checked_path
 from onnxsmith.precision.keep_list_output import file_bytes, with_keep
-from onnxsmith.precision.method_trial import Tried, Trying, largest_weights, no_method
-from onnxsmith.precision.methods.base import ASKED, FLOATS, NARROW, Method, Work
+from onnxsmith.precision.method_trial import Tried, Trying, no_method
+from onnxsmith.precision.methods.base import ASKED, Method, Work
 from onnxsmith.precision.methods.floats import _NarrowFloat
 from onnxsmith.precision.model_preparation import Prepared, narrow_again, prepared
 from onnxsmith.precision.narrowable_nodes import labels
@@ -45,6 +43,7 @@ from onnxsmith.precision.quantisation_process import Arithmetic
 from onnxsmith.precision.quantisation_report import Outcome
 from onnxsmith.precision.quantisation_request import Given, Request, read, refuse_random, refuse_worthless
 from onnxsmith.precision.scoring import Budget, Scored
+from onnxsmith.precision.unfit_models import refuse_quantised, refuse_unfit
 from onnxsmith.precision.variant_evaluation import WORDS, Evaluations
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes._lenient import checked as checked_model
@@ -141,8 +140,8 @@ def quantize(
                 with staged(output):  # an output that cannot be written is refused before the search
                     pass
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
-            held = _refuse_quantised(loaded, where)
-            _refuse_unfit(loaded, methods)
+            held = refuse_quantised(loaded, where)
+            refuse_unfit(loaded, methods)
         one = _Quantising(loaded, request, shape, stack, _patterns(keep), _given_bytes(source, loaded))
         one.notes += held
         one.notes += [f"{name}: not tried: {found.what}" for name, found in unused.items()]
@@ -179,63 +178,6 @@ def _unused(methods: Mapping[str, Method], shape: Form, target: str | None) -> d
     if len(methods) == 1 and unused:
         raise OnnxsmithError(next(iter(unused.values())))
     return unused
-
-
-def _refuse_quantised(model: ir.Model, where: str) -> tuple[str, ...]:
-    """Refuses a model that is quantised already. Returns a note on weights that are, if most are not."""
-    found = quantisers(model)
-    stored = list(integer_weights(model))
-    held = f"stored as integers, which a Cast and a Mul turn into floats: {several(len(stored), 'weight')}"
-    share = wide_share(model)
-    if found or (stored and share < _WIDE):
-        told = [f"{count} {name}" for name, count in found.items()] + ([held] if stored else [])
-        raise problem(
-            "quantize/quantised",
-            "the model is quantised already",
-            where=where,
-            why=f"{', '.join(told)}; {share:.0%} of the bytes of its weights are in float32",
-            fix="start from the float32 model",
-        )
-    return (held,) if stored else ()
-
-
-def _refuse_unfit(model: ir.Model, methods: Mapping[str, Method]) -> None:
-    """Refuses a model without weights that one of the methods changes. Without this, the reason would come after the
-    score.
-
-    Raises:
-        OnnxsmithError: `quantize/nothing`.
-    """
-    dtypes = {one.dtype for one in walk.tensors(model) if one.dtype in FLOATS and one.size > 1}
-    if not dtypes:
-        raise problem(
-            "quantize/nothing",
-            "no method changes this model",
-            where="the model has no weights in floats",
-            why="each method changes weights of floats",
-            fix="keep the model as it is: it has too few weights to become smaller",
-        )
-    if dtypes <= set(NARROW) and "int4" not in methods and not _widened_here(model):
-        names = sorted(one.name.lower() for one in dtypes)
-        raise problem(
-            "quantize/nothing",
-            f"the model is in {' and '.join(names)}, and {', '.join(methods)} is made of float32",
-            where=largest_weights(model, names[0]),
-            fix="start from the float32 model; or --to int4, which takes weights of float16, too",
-        )
-
-
-def _widened_here(model: ir.Model) -> bool:
-    """Whether a Cast makes float32, perhaps of weights that are narrow only in the file."""
-    return any(
-        node.op_type == "Cast" and node.attributes.get_int("to", 0) == ir.DataType.FLOAT.value
-        for node in walk.all_nodes(model)
-    )
-
-
-_WIDE = 0.2
-"""The share of float32 among the bytes of the weights below which a model with integer weights is not quantised again.
-A choice: 8 bits would save less than a seventh of the file."""
 
 
 def _entries(best: Outcome) -> list[str]:

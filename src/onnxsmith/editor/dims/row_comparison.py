@@ -82,10 +82,7 @@ class Rows:
         found = tried(candidate, self.symbol, self.size, self.known, sizes(settings.sizes), settings.seed, runtime)
         runs = {size: ran_on(candidate, feed.values, runtime) for size, feed in found.feeds.items()}
         part = _declared(part, candidate, found.feeds, runs)
-        shapes = {
-            size: {name: value.shape for name, value in one.items() if isinstance(value, np.ndarray)}
-            for size, one in runs.items()
-        }
+        shapes = _shapes(runs)
         # The places behind operators without rules are guesses: the runs decide.
         outputs |= {name: place for name in outputs if (place := _place(shapes, name)) is not None}
         if without:
@@ -289,10 +286,7 @@ def agrees(original: ir.Model, candidate: ir.Model, rows: Rows, seed: int) -> bo
         runtime = _runtime(original, Verify())
         found = tried(candidate, rows.symbol, rows.size, rows.known, {}, seed, runtime)
         runs = {size: ran_on(candidate, feed.values, runtime) for size, feed in found.feeds.items()}
-        shapes = {
-            size: {name: value.shape for name, value in one.items() if isinstance(value, np.ndarray)}
-            for size, one in runs.items()
-        }
+        shapes = _shapes(runs)
         places = rows.outputs | {name: at for name in rows.others if (at := _place(shapes, name)) is not None}
         if any(name not in places for name in rows.others):
             return False  # another choice may lead the rows to each output
@@ -324,6 +318,14 @@ def _declared(
         found.add(feeds[size].values, outputs)
     known = {one.name for one in part.misdeclared}
     return replace(part, misdeclared=(*part.misdeclared, *(one for one in found.wrong() if one.name not in known)))
+
+
+def _shapes(runs: Mapping[int, Mapping[str, Any]]) -> dict[int, dict[str, tuple[int, ...]]]:
+    """Returns the shapes of the outputs that are tensors, at each size."""
+    return {
+        size: {name: value.shape for name, value in one.items() if isinstance(value, np.ndarray)}
+        for size, one in runs.items()
+    }
 
 
 def _moving(shapes: Sequence[tuple[int, ...]]) -> list[int]:

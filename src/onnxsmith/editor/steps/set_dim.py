@@ -17,7 +17,7 @@ from onnxsmith.editor.dims.row_comparison import Rows, agrees
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.editor.steps.inputs_and_outputs import DropInput
-from onnxsmith.graph.shapes.dims import evaluate, names_in
+from onnxsmith.graph.shapes.dims import evaluate, names_in, names_of
 from onnxsmith.graph.shapes.symbolic_inference import inferred_outputs
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
@@ -198,18 +198,13 @@ def _opening(work: Work, opened: Mapping[ir.Value, Mapping[int, str]], choice: C
 def _forget_names(work: Work) -> None:
     """Replaces names that only graph outputs have by what follows from the inputs. Exporters name each axis of an
     output that they do not know: `Add3_dim_0`."""
-    inputs = {name for value in work.model.graph.inputs for name in _symbols(value)}
-    named = [value for value in work.model.graph.outputs if _symbols(value) - inputs]
+    inputs = {name for value in work.model.graph.inputs for name in names_of(value.shape)}
+    named = [value for value in work.model.graph.outputs if names_of(value.shape) - inputs]
     found = inferred_outputs(work.model) if named else {}
     for value in named:
         shape = found.get(value.name or "")
         if shape is not None and value.shape is not None and len(shape) == len(value.shape):
             value.shape = shape
-
-
-def _symbols(value: ir.Value) -> set[str]:
-    dims = [dim.value for dim in value.shape or () if isinstance(dim, ir.SymbolicDim)]
-    return {name for dim in dims if dim for name in names_in(dim)}
 
 
 def _number(dim: int | ir.SymbolicDim, beside: Mapping[str, int]) -> int | None:

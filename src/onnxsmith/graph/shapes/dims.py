@@ -20,6 +20,8 @@ import onnx_ir as ir
 from onnxsmith.graph.structure.signature import Dim, Signature
 
 _NAME = re.compile(r"[^\W\d][\w.]*(?![\w.]|\s*\()")
+MADE = re.compile(r"\b_d\d+\b")
+"""Matches the names that shape inference makes for sizes that it does not know."""
 _MOST = 1 << 40
 """Limits the values that count as a size. A choice: larger than any tensor. A larger power is not computed."""
 
@@ -107,6 +109,12 @@ def names_in(dim: str) -> tuple[str, ...]:
     """Returns the names in an expression; none if the text is not an expression."""
     tree, names = _parsed(dim)
     return names if tree is not None else ()
+
+
+def names_of(shape: ir.Shape | None) -> set[str]:
+    """Returns the names in the dimensions of a shape."""
+    texts = [dim.value for dim in shape or () if isinstance(dim, ir.SymbolicDim)]
+    return {name for text in texts if text for name in names_in(text)}
 
 
 def symbols(signature: Signature) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.model_summary import CostRow, Costs
 from onnxsmith.base.words import several
 from onnxsmith.graph.files import closed_axes
+from onnxsmith.graph.shapes.dims import MADE
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
@@ -107,10 +108,6 @@ def _misfit(shaped: ir.Model, sizes: Sizes) -> str | None:
     return None if found is None else f"the model does not run at these sizes: {found}"
 
 
-_MADE = re.compile(r"\b_d\d+\b")
-"""Matches the symbols that shape inference makes for sizes that it does not know."""
-
-
 def _names(shaped: ir.Model) -> dict[str, str]:
     """Names the symbols that shape inference made after the first tensor that has them: `NonZero_3_dim_1`."""
     found: dict[str, str] = {}
@@ -118,7 +115,7 @@ def _names(shaped: ir.Model) -> dict[str, str]:
     for value in walk.values(shaped):
         for axis, dim in enumerate(value.shape or ()):
             text = dim.value if isinstance(dim, ir.SymbolicDim) else None
-            for name in _MADE.findall(text or ""):
+            for name in MADE.findall(text or ""):
                 plain = re.sub(r"\W+", "_", value.name or "").strip("_")
                 (found if name == text else inner).setdefault(name, f"{plain}_dim_{axis}")
     return {**{name: f"part_of_{told}" for name, told in inner.items()}, **found}
