@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,12 @@ def test_a_file_of_a_package_may_import_its_neighbours(tmp_path: Path) -> None:
     (package / "net.py").write_text("import torch\nmade = torch.nn.ReLU()\n")
     (package / "target.py").write_text("from .net import made\ndef build(): return made\n")
     assert factory.is_module(factory.load(f"{package}/target.py:build").module)
+
+
+def test_a_file_changed_within_a_second_is_read_again(tmp_path: Path) -> None:
+    """Python's bytecode cache takes a file of the same second and size for the same file."""
+    file = tmp_path / "net.py"
+    for width in (2, 3):
+        file.write_text(f"import torch\n\n\ndef build():\n    return torch.nn.Linear({width}, 2)\n")
+        os.utime(file, (1e9, 1e9))
+        assert factory.load(f"{file}:build").module.in_features == width

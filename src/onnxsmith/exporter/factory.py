@@ -17,6 +17,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -149,6 +150,13 @@ def _near_file(path: Path) -> str:
     return f"check the path; relative paths start at the current folder, {Path.cwd()}"
 
 
+class _Compiled(SourceFileLoader):
+    """Compiles a file each time. Python's bytecode cache takes a file of the same second and size for the same file."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def _from_file(path: Path, target: str) -> ModuleType:
     if not path.is_file():
         raise problem(
@@ -163,13 +171,13 @@ def _from_file(path: Path, target: str) -> ModuleType:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     name = f"onnxsmith_target_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    loader = _Compiled(name, str(path))
+    spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise _import_failed(error, target) from error
