@@ -12,21 +12,27 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.graph.files.light_message import Message
 from onnxsmith.graph.files.specification_check import check
 from onnxsmith.runtimes import base
 
 
 def checked(
-    model: ir.Model, *, where: str, file: Path | None = None, runtime: str | None = None
+    model: ir.Model,
+    *,
+    where: str,
+    file: Path | None = None,
+    runtime: str | None = None,
+    message: Message | None = None,
 ) -> tuple[Problem, ...]:
     """Checks a model as `graph/files/specification_check.py` does, but returns the checker's error as a doubt if
-    `runtime` loads the model. `file` is the file from which the model was just loaded.
+    `runtime` loads the model.
 
     Raises:
         OnnxsmithError: `model/invalid` with the checker's reason, if the runtime does not load the model.
     """
     try:
-        return check(model, where=where, file=file)
+        return check(model, where=where, file=file, message=message)
     except OnnxsmithError as error:
         name = runtime or base.default()
         if not _loads(file if file is not None and file.suffix == ".onnx" else model, name):

@@ -10,7 +10,7 @@ import onnx
 import onnx_ir as ir
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.graph.files.external import in_memory
+from onnxsmith.graph.files.light_message import light_message
 from onnxsmith.graph.files.operand_clashes import blamed
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
@@ -18,8 +18,6 @@ from onnxsmith.graph.structure.signature import Port, Signature, is_symbol, sign
 
 _USUAL = 64
 """The size of symbols that are no batch. A choice: many networks take multiples of 32."""
-_LARGEST = 1 << 16
-"""The most bytes of an initializer whose elements inference reads. A choice: sizes are short lists."""
 
 
 @dataclass(frozen=True)
@@ -35,23 +33,47 @@ class Closed:
     why: str
 
 
-def closed(model: ir.Model) -> tuple[Closed, ...]:
-    """Returns the open axes along which shapes conflict at a second size, by onnx's own inference. Nothing is run."""
+class _Shapes:
+    """The message of a model, of which only the inputs declare shapes. It is changed at each question."""
+
+    def __init__(self, message: onnx.ModelProto) -> None:
+        self._message = message
+        axes = [dim for value in message.graph.input for dim in value.type.tensor_type.shape.dim]
+        self._symbols = [(dim, dim.dim_param) for dim in axes if dim.dim_param]
+        del message.graph.value_info[:]
+        for value in message.graph.output:  # names of outputs are no sizes
+            value.type.tensor_type.ClearField("shape")
+
+    def conflict(self, sizes: Mapping[str, int]) -> str | None:
+        """Returns the message of onnx's strict inference at these sizes of the inputs; None if all shapes fit."""
+        for dim, symbol in self._symbols:
+            if symbol in sizes:
+                dim.dim_value = sizes[symbol]
+        try:
+            onnx.shape_inference.infer_shapes(self._message, strict_mode=True, data_prop=True)
+        except Exception as error:  # noqa: BLE001 — a message on any node
+            return str(error)
+        return None
+
+
+def closed(model: ir.Model, message: onnx.ModelProto | None = None) -> tuple[Closed, ...]:
+    """Returns the open axes along which shapes conflict at a second size, by onnx's own inference. Nothing is run.
+    `message` is the model's light message, if there is one; it is changed."""
     interface = signature(model)
     sizes = {name: 1 if name in first_axes(interface) else _USUAL for name in interface.symbols() if is_symbol(name)}
     if not sizes or model.functions:
         return ()
-    proto = ir.to_proto(_without_large(model))
-    if _conflict(proto, sizes) is not None:
+    shapes = _Shapes(message or light_message(model))
+    doubled = {name: 2 * size for name, size in sizes.items()}
+    if shapes.conflict(doubled) is None or shapes.conflict(sizes) is not None:
         return ()
     found = []
     for name, size in sizes.items():
-        said = _conflict(proto, {**sizes, name: 2 * size})
-        # A table may end between, and axes may belong together, so that some sizes fit only if both change.
+        one = {**sizes, name: 2 * size}
+        # A table may end between. Axes that belong together fit only if both change: `doubled`.
         others = [{**sizes, name: size + 1}, {**sizes, name: max(size // 2, 1)}] if size > 1 else []
-        others.append({one: 2 * other for one, other in sizes.items()})
-        if said is not None and all(_conflict(proto, one) is not None for one in others):
-            op_type, label, why = blamed(said)
+        if all(shapes.conflict(other) is not None for other in (one, *others)):
+            op_type, label, why = blamed(_labelled(model).conflict(one) or "")
             found.append(Closed(name, places(interface, name), size, 2 * size, f"{op_type} {label}".strip(), why))
     return tuple(found)
 
@@ -59,30 +81,19 @@ def closed(model: ir.Model) -> tuple[Closed, ...]:
 def conflict(model: ir.Model, sizes: Mapping[str, int]) -> str | None:
     """Returns the node whose operands do not fit together at these sizes of the inputs, with the reason, if they fit at
     the size 1 of the same symbols. Returns None if no conflict is known."""
-    proto = ir.to_proto(_without_large(model))
-    said = _conflict(proto, sizes)
-    if said is None or _conflict(proto, dict.fromkeys(sizes, 1)) is not None:
+    shapes = _Shapes(light_message(model))
+    if shapes.conflict(sizes) is None or shapes.conflict(dict.fromkeys(sizes, 1)) is not None:
         return None
-    op_type, label, why = blamed(said)
+    op_type, label, why = blamed(_labelled(model).conflict(sizes) or "")
     return f"{op_type} {label}: {why.rpartition(']')[2].strip()}"
 
 
-def _without_large(model: ir.Model) -> ir.Model:
-    """Returns a copy in which large initializers are inputs, of which inference needs the shapes only, and nodes have
-    names, which messages have."""
+def _labelled(model: ir.Model) -> _Shapes:
+    """Returns the shapes of a copy in which all nodes have names, because onnx's reasons name nodes by them."""
     copy = cloned(model)
     for node in walk.all_nodes(copy):
         node.name = node.name or walk.node_label(node)
-    for name, value in list(copy.graph.initializers.items()):
-        tensor = value.const_value
-        if tensor is None or tensor.nbytes <= _LARGEST or value.is_graph_output():
-            continue
-        value.type, value.shape = ir.TensorType(tensor.dtype), ir.Shape(tensor.shape.numpy())
-        value.const_value = None
-        del copy.graph.initializers[name]
-        if not value.is_graph_input():
-            copy.graph.inputs.append(value)
-    return in_memory(copy)
+    return _Shapes(light_message(copy))
 
 
 def first_axes(interface: Signature) -> set[str]:
@@ -100,24 +111,6 @@ def places(interface: Signature, symbol: str) -> tuple[str, ...]:
     return tuple(
         f"{port.name}:{axis}" for port in interface.inputs for axis, dim in enumerate(port.shape or ()) if dim == symbol
     )
-
-
-def _conflict(proto: onnx.ModelProto, sizes: Mapping[str, int]) -> str | None:
-    """Returns the message of onnx's strict inference at these sizes of the inputs; None if all shapes fit."""
-    made = onnx.ModelProto()
-    made.CopyFrom(proto)
-    for value in made.graph.input:
-        for dim in value.type.tensor_type.shape.dim:
-            if dim.dim_param in sizes:
-                dim.dim_value = sizes[dim.dim_param]
-    del made.graph.value_info[:]
-    for value in made.graph.output:  # names of outputs are no sizes
-        value.type.tensor_type.ClearField("shape")
-    try:
-        onnx.shape_inference.infer_shapes(made, strict_mode=True, data_prop=True)
-    except Exception as error:  # noqa: BLE001 — a message on any node
-        return str(error)
-    return None
 
 
 def problem_of(one: Closed, where: str) -> Problem:

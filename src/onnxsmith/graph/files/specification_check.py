@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import onnx
 import onnx_ir as ir
-from onnx_ir.passes.common import CheckerPass
 
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.words import first_few, nearest
 from onnxsmith.graph.files import operand_clashes
 from onnxsmith.graph.files.external import in_memory
-from onnxsmith.graph.structure import body_names, carried_fields, schema, walk
+from onnxsmith.graph.files.light_message import light_message
+from onnxsmith.graph.structure import body_names, schema, walk
 from onnxsmith.graph.structure.attribute_keys import exact
 from onnxsmith.graph.structure.file_change import message_change, renamed_operator
 from onnxsmith.graph.structure.file_paths import is_text
@@ -53,17 +53,23 @@ _DIFFERENCES = (
 """Translates messages of onnx's strict inference into plain texts with the same meaning."""
 
 
-def check(model: ir.Model, *, where: str = "the model", file: Path | None = None) -> tuple[Problem, ...]:
+def check(
+    model: ir.Model,
+    *,
+    where: str = "the model",
+    file: Path | None = None,
+    message: onnx.ModelProto | None = None,
+) -> tuple[Problem, ...]:
     """Raises if the model is invalid; returns shapes that contradict each other as doubtful.
 
     The checks are onnx's own (`onnx.checker`, strict shape inference). `file` is the file that the model was just
-    loaded from: the checks then read it. Without `file` they run on a copy without the large weights. External data is
-    not checked again: loading checked it.
+    loaded from: the checks then read it. Without `file` they read `message`, the light message of the model, which they
+    change; without `message` they make it. External data is not checked again: loading checked it.
 
     Raises:
         OnnxsmithError: `model/invalid` with the checker's reason.
     """
-    checked = _checker(model, file)
+    checked = _checker(model, file, message)
     try:
         checked(full_check=True)
     except Exception as error:  # noqa: BLE001 — raised by one of the two checks, or by shape inference
@@ -121,7 +127,7 @@ def refused_by_inference(model: ir.Model) -> str:
 
 def _refusal(model: ir.Model, *, full_check: bool) -> str:
     try:
-        _checker(model, None)(full_check=full_check)
+        _checker(model)(full_check=full_check)
     except Exception as error:  # noqa: BLE001 — the checker, shape inference, or onnx-ir while it writes the message
         return _first_lines(str(error)) or type(error).__name__
     return ""
@@ -284,26 +290,32 @@ def _with_labels(model: ir.Model) -> str:
     for node in walk.all_nodes(copy):
         node.name = node.name or walk.node_label(node)
     try:
-        _checker(copy, None)(full_check=True)
+        _checker(copy)(full_check=True)
     except Exception as error:  # noqa: BLE001 — as above
         return _first_lines(str(error))
     return ""
 
 
-def _checker(model: ir.Model, file: Path | None) -> Callable[..., object]:
+def _checker(
+    model: ir.Model, file: Path | None = None, message: onnx.ModelProto | None = None
+) -> Callable[..., object]:
     if file is not None and file.suffix == ".onnx" and is_text(file.absolute()):
         return partial(onnx.checker.check_model, str(file))
-    copy: list[ir.Model] = []
 
-    def check_copy(*, full_check: bool) -> None:
-        if not copy:  # with weights in memory, because the checker looks for external data in the current folder
-            copy.append(cloned(in_memory(model)))
-        if carried_fields.is_odd(copy[0]):
-            onnx.checker.check_model(carried_fields.to_proto(copy[0]), full_check=full_check)
-        else:
-            CheckerPass(full_check=full_check)(copy[0])
+    @cache
+    def light() -> onnx.ModelProto:
+        return _declare_initializers(message or light_message(model))
 
-    return check_copy
+    return lambda *, full_check: onnx.checker.check_model(light(), full_check=full_check)
+
+
+def _declare_initializers(message: onnx.ModelProto) -> onnx.ModelProto:
+    """Makes every initializer an input, too, as old versions of the IR demand: runtimes load files without these."""
+    declared = {value.name for value in message.graph.input}
+    for tensor in message.graph.initializer:
+        if tensor.name not in declared:
+            message.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    return message
 
 
 def _first_lines(text: str, count: int = 3) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure.walk import named_subgraphs, node_label
+from onnxsmith.graph.structure.walk import has_subgraphs, named_subgraphs, node_label
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +59,17 @@ def function_name(function: ir.Function) -> str:
 def _nodes(scope: Scope) -> Iterator[tuple[Scope, ir.Node]]:
     for node in scope.graph:
         yield scope, node
-        for inner in _inner(scope, node):
-            yield from _nodes(inner)
+        if has_subgraphs(node):
+            for inner in _inner(scope, node):
+                yield from _nodes(inner)
 
 
 def _scopes(scope: Scope) -> Iterator[Scope]:
     yield scope
     for node in scope.graph:
-        for inner in _inner(scope, node):
-            yield from _scopes(inner)
+        if has_subgraphs(node):
+            for inner in _inner(scope, node):
+                yield from _scopes(inner)
 
 
 def _inner(scope: Scope, node: ir.Node) -> Iterator[Scope]:

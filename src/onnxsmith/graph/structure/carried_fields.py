@@ -52,7 +52,7 @@ def left_out(model: ir.Model) -> tuple[str, ...]:
 def is_odd(model: ir.Model) -> bool:
     """Whether the model has carried parts. onnx-ir alone would not write them."""
     has_sparse = any(sparse.message_of(tensor) is not None for tensor in walk.tensors(model))
-    return has_sparse or any(_TYPE in value.meta for value in _values(model))
+    return has_sparse or any(value.type is None and _TYPE in value.meta for value in _values(model))
 
 
 def from_proto(proto: onnx.ModelProto, kinds: name_validation.Kinds) -> ir.Model:

@@ -63,8 +63,7 @@ def of(node: ir.Node) -> Provenance:
 
 def module_of(node: ir.Node) -> str:
     """Returns the path of the torch module that a node comes from; "" if the file does not name it."""
-    scopes = _strings(node.metadata_props.get(_SCOPES, ""))
-    return next((scope for scope in reversed(scopes[:-1]) if scope), "")
+    return next((scope for scope in reversed(_outer(node.metadata_props.get(_SCOPES, ""))) if scope), "")
 
 
 def class_of(node: ir.Node) -> str:

@@ -14,19 +14,21 @@ from onnxsmith.base.report.parts.model_summary import ModelSummary
 from onnxsmith.base.report.parts.written_files import written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files import closed_axes
+from onnxsmith.graph.files.light_message import light_message
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.text import to_text
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.graph.reading.program_lines import of_model as program_of
 from onnxsmith.graph.reading.weights import held
+from onnxsmith.graph.shapes.needed_shapes import needed
 from onnxsmith.graph.shapes.symbolic_inference import inferred, inferred_doubting
 from onnxsmith.graph.structure import carried_fields
 from onnxsmith.graph.structure.dim_ranges import Sizes, one_size, read
 from onnxsmith.runtimes._lenient import checked
 from onnxsmith.viewer.inspection import lookup, tables
 from onnxsmith.viewer.inspection.costs.cost_report import costs as costs_of
-from onnxsmith.viewer.inspection.model_outline import headline, summary
+from onnxsmith.viewer.inspection.model_outline import counted, headline, summary
 from onnxsmith.viewer.inspection.weight_file import WeightFile, check_target, write_weights
 
 
@@ -72,13 +74,16 @@ def inspect(
     with stage("load"):
         model = load(source)
     refuse_loss([target], [source, model])
-    missing = [item.name for item in held(model) if item.missing]
+    tensors_held = list(held(model))
+    missing = any(item.missing for item in tensors_held)
+    message = None if missing else light_message(model)
     with stage("check"):
-        doubts = checked(model, where=where) if not missing else ()
+        doubts = checked(model, where=where, message=message) if not missing else ()
     with stage("shapes"):
-        shaped, trouble = inferred(model)
-        stuck = closed_axes.closed(model) if not missing else ()
-    outline = summary(model, shaped, path)
+        stuck = closed_axes.closed(model, message) if not missing else ()
+        with needed(model, counted(model)) as is_known:
+            shaped, trouble = (model, None) if is_known and name is None and not nodes else inferred(model)
+            outline = summary(model, shaped, path, tensors_held)
     parts: list[Part] = [outline] if name is None else list(_named(shaped, name, where))
     if nodes:
         parts.append(tables.node_table(shaped))

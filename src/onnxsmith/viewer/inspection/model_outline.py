@@ -22,7 +22,7 @@ from onnxsmith.base.report.parts.model_summary import (
 from onnxsmith.base.words import several
 from onnxsmith.graph.reading.exact_text import dtype_name
 from onnxsmith.graph.reading.scopes import Scope, function_name, nodes, scopes
-from onnxsmith.graph.reading.weights import Held, held, is_constant, readable
+from onnxsmith.graph.reading.weights import Held, is_constant, readable
 from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.signature import Port as SignaturePort
 from onnxsmith.graph.structure.signature import signature
@@ -35,9 +35,16 @@ _DEEPEST_MODULE = 4
 """Limits the level at which the first branching of modules is searched. A choice: wrappers are rarely deeper."""
 
 
-def summary(model: ir.Model, shaped: ir.Model, path: Path | None) -> ModelSummary:
-    """Makes the summary of `model`; `shaped` is its copy with inferred shapes, `path` its file, or None."""
-    tensors, places = list(held(model)), list(scopes(model))
+def counted(model: ir.Model) -> list[ir.Value]:
+    """Returns the values whose shapes the outline counts with."""
+    found = [node for scope, node in nodes(model) if not scope.path and rule_of(node) is not None]
+    return [value for node in found for value in (*node.inputs, *node.outputs) if value is not None]
+
+
+def summary(model: ir.Model, shaped: ir.Model, path: Path | None, tensors: Sequence[Held]) -> ModelSummary:
+    """Makes the summary of `model`. `shaped` is its copy with inferred shapes, `path` its file, or None. `tensors` are
+    its stored tensors."""
+    places = list(scopes(model))
     ports = signature(model)
     producer = " ".join(text for text in (model.producer_name, model.producer_version) if text)
     return ModelSummary(
@@ -129,7 +136,7 @@ def _foreign(model: ir.Model) -> dict[str, tuple[str, ...]]:
 
 def _modules(found: Sequence[ir.Node]) -> tuple[Module, ...]:
     """Counts nodes by torch module, at the first depth with several modules, in the order of the graph."""
-    paths = [provenance.of(node).module.split(".") for node in found]
+    paths = [provenance.module_of(node).split(".") for node in found]
     if not any(path != [""] for path in paths):
         return ()
     by_depth = [Counter(".".join(path[:depth]) for path in paths) for depth in range(1, _DEEPEST_MODULE + 1)]

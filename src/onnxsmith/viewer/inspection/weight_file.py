@@ -216,15 +216,21 @@ def _write_npz(path: Path, tensors: Mapping[str, ir.TensorProtocol]) -> None:
 def _copy(tensor: ir.TensorProtocol, file: Any) -> None:
     """Copies the values. Afterwards unmaps a file of external data, if the file was not mapped before."""
     mapped_here = isinstance(tensor, ir.ExternalTensor) and tensor.raw is None
+    done = _copied(tensor, file)
+    if done != tensor.size:
+        raise ValueError(f"tensor {tensor.name!r} has {done:,} values, but its shape needs {tensor.size:,}")
+    if mapped_here and isinstance(tensor, ir.ExternalTensor):
+        tensor.release()
+
+
+def _copied(tensor: ir.TensorProtocol, file: Any) -> int:
+    """Copies the values, and returns their number. No view of the tensor outlives the call."""
     done = 0
     for piece in _pieces(tensor):
         done += piece.size
         codes = piece.view(np.uint8)
         file.write((codes[::2] & 15 | codes[1::2] << 4 if tensor.dtype.name == _PACKED else codes).data)
-    if done != tensor.size:
-        raise ValueError(f"tensor {tensor.name!r} has {done:,} values, but its shape needs {tensor.size:,}")
-    if mapped_here and isinstance(tensor, ir.ExternalTensor):
-        tensor.release()
+    return done
 
 
 def _pieces(tensor: ir.TensorProtocol) -> Iterator[np.ndarray[Any, Any]]:
