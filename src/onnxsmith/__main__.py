@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import sys
 
-from onnxsmith.base import interrupts
+from onnxsmith.base import deferred_imports, interrupts
 
 
 def main() -> None:
     """The entry point of the `onnxsmith` command."""
     interrupts.begin()
+    deferred_imports.begin()
     try:
         from onnxsmith.base.clock import process_began
         from onnxsmith.cli.application import main as command_line

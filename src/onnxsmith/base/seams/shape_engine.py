@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import onnx_ir as ir
-import sympy
 from onnx_shape_inference import (
     SYM_DATA_KEY,
     OpShapeInferenceRegistry,
@@ -29,6 +28,7 @@ from onnx_shape_inference import (
     registry,
 )
 
+from onnxsmith.base import deferred_imports
 from onnxsmith.base.seams.base import added, private
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "adopt_declared_names",
     "bind_scan",
     "library_rules",
-    "symbol_names",
     "walk",
     "walking",
 ]
@@ -52,12 +51,11 @@ _CALLED = "onnx_shape_inference._functions:infer_function_call_output_shapes"
 _STANDARD = "onnx_shape_inference._functions:infer_via_op_schema_function"
 _RESOLVED = "onnx_shape_inference._functions:_resolve_ref_attrs"
 _SCAN = "onnx_shape_inference._engine:_propagate_types_to_scan_body"
-_NAMES = "onnx_shape_inference._constraints:collect_symbol_names"
 _ADOPTING = (
     "onnx_shape_inference._constraints:record_reshape_numel_equalities",
     "onnx_shape_inference._constraints:propagate_symbolic_constraints",
 )
-REACHES = (*_TABLES, _CALLED, _STANDARD, _RESOLVED, _SCAN, _NAMES, *_ADOPTING)
+REACHES = (*_TABLES, _CALLED, _STANDARD, _RESOLVED, _SCAN, *_ADOPTING)
 
 
 class Rules(OpShapeInferenceRegistry):  # type: ignore[misc]  # the library has no types
@@ -157,8 +155,9 @@ def walking() -> Iterator[None]:
         yield
         return
     with ExitStack() as stack:
-        for table in filter(None, map(private, _TABLES)):
-            stack.enter_context(added(table, _expressions()))
+        for table in _TABLES:
+            add = partial(_add_expressions, stack, table)
+            stack.enter_context(deferred_imports.when_loaded(table.partition(":")[0], add))
         stack.callback(_LOG.setLevel, _LOG.level)
         _LOG.setLevel(logging.CRITICAL)
         stack.callback(setattr, _HERE, "walks", False)
@@ -166,10 +165,18 @@ def walking() -> Iterator[None]:
         yield
 
 
+def _add_expressions(stack: ExitStack, path: str) -> None:
+    table = private(path)
+    if table is not None:
+        stack.enter_context(added(table, _expressions()))
+
+
 @cache
 def _expressions() -> Mapping[str, Any]:
     """Returns functions that sympy leaves unevaluated: sympy's own Max and Min assume that every dimension is at least
     1."""
+    import sympy
+
     made: dict[str, Any] = {"Broadcast": sympy.Function("Broadcast", integer=True, nonnegative=True)}
     for name in ("Max", "Min"):
         made[name] = made[name.lower()] = sympy.Function(name, integer=True)
@@ -287,13 +294,6 @@ def bind_scan(context: Any, node: ir.Node) -> None:
     bind = private(_SCAN)
     if bind is not None:
         bind(context, node)
-
-
-def symbol_names(graph: ir.Graph) -> Iterable[str]:
-    """Returns every symbol in the dimensions that a graph declares."""
-    collect = private(_NAMES)
-    found: Iterable[str] = collect(graph) if collect is not None else ()
-    return found
 
 
 def adopt_declared_names(context: Context, graph: ir.Graph) -> None:

@@ -127,5 +127,5 @@ def numbered(pairs: FunctionPairs) -> tuple[Mapping[Identifier, int], Mapping[Id
 def _body(side: Side, function: ir.Function) -> object:
     view = view_of(side, function)
     seeds = {value: side.numbers.of(("parameter", place)) for place, value in enumerate(function.inputs)}
-    values, nodes = pairing_view.forward(view, seeds, Level.EXACT)
+    values, nodes = pairing_view.forward(view, seeds, Level.EXACT, view.graph)
     return tuple(values.get(value, -1) for value in function.outputs), tuple(sorted(nodes.values()))

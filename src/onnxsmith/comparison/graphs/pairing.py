@@ -170,12 +170,23 @@ class _Pairing:
         for place, node in enumerate(self._views[0].nodes if not fresh else ()):
             if node in self._pairs.nodes:
                 seeds[0][node] = seeds[1][self._pairs.nodes[node]] = self._numbers.of(("pair of nodes", place))
-        ahead = [forward(view, token, level) for view, token in zip(self._views, tokens, strict=True)]
+        ahead = [
+            forward(view, token, level, self._unknown(view, token))
+            for view, token in zip(self._views, tokens, strict=True)
+        ]
         back = [
-            backward(view, seed, results, level)[1]
+            backward(view, seed, results, level)
             for view, seed, results in zip(self._views, seeds, self._results, strict=True)
         ]
         return ((ahead[0][0], ahead[1][0]), (ahead[0][1], ahead[1][1])), (back[0], back[1])
+
+    def _unknown(self, view: View, tokens: Mapping[ir.Value, int]) -> list[ir.Node]:
+        """Returns the nodes whose numbers are not known from their pairs."""
+        return [
+            node
+            for node in view.graph
+            if not self._pairs.has(node) or any(value not in tokens for value in node.outputs)
+        ]
 
     def _match(self, keys: Keys, ties: tuple[Keys, ...], *, unequal: bool = False) -> None:
         """Pairs nodes with equal keys. With `unequal`, also if one side has more of them."""

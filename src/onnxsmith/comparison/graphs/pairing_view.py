@@ -7,7 +7,7 @@ walks begin at values that are known to be pairs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -168,16 +168,17 @@ Values = dict[ir.Value, int]
 Nodes = dict[ir.Node, int]
 
 
-def forward(view: View, seeds: Mapping[ir.Value, int], level: Level) -> tuple[Values, Nodes]:
-    """Returns numbers for the computation of each value and node from the values in `seeds`."""
+def forward(view: View, seeds: Mapping[ir.Value, int], level: Level, nodes: Iterable[ir.Node]) -> tuple[Values, Nodes]:
+    """Returns numbers for the computation of these nodes and their results from the values in `seeds`. The results of
+    other nodes that they read have to be in `seeds`."""
     values: Values = dict(seeds)
-    return values, _forward(view, view.graph, values, level)
+    return values, _forward(view, nodes, values, level)
 
 
-def _forward(view: View, graph: ir.Graph, values: Values, level: Level) -> Nodes:
+def _forward(view: View, nodes: Iterable[ir.Node], values: Values, level: Level) -> Nodes:
     numbers = view.side.numbers
     found: Nodes = {}
-    for node in graph:
+    for node in nodes:
         if node.outputs and all(view.is_stored(value) for value in node.outputs):
             continue
         found[node] = number = numbers.of(("node", view.own(node, level), _reads(view, node, values, level)))
@@ -238,30 +239,24 @@ def _number(view: View, value: ir.Value, values: Values, level: Level) -> int:
     return values.get(value, -2)
 
 
-def backward(
-    view: View, seeds: Mapping[ir.Node, int], outputs: Mapping[ir.Value, Hashable], level: Level
-) -> tuple[Values, Nodes]:
-    """Returns numbers for the use of each value and node, up to the nodes in `seeds` and the outputs of the graph."""
+def backward(view: View, seeds: Mapping[ir.Node, int], outputs: Mapping[ir.Value, Hashable], level: Level) -> Nodes:
+    """Returns numbers for the use of each node, up to the nodes in `seeds` and the outputs of the graph."""
     numbers = view.side.numbers
-    values: Values = {}
     found: Nodes = dict(seeds)
     for node in reversed(view.nodes):
-        used = tuple(_use(view, value, found, values, outputs) for value in node.outputs)
         if node not in found:
+            used = tuple(_use(view, value, found, outputs) for value in node.outputs)
             found[node] = numbers.of(("used", view.own(node, level), _own_reads(view, node, level), used))
-    for value in view.graph.inputs:
-        _use(view, value, found, values, outputs)
-    return values, found
+    return found
 
 
-def _use(view: View, value: ir.Value, nodes: Nodes, values: Values, outputs: Mapping[ir.Value, Hashable]) -> int:
+def _use(view: View, value: ir.Value, nodes: Nodes, outputs: Mapping[ir.Value, Hashable]) -> int:
     uses: list[Hashable] = [
         (nodes.get(reader, -2), str(view.slot(reader, slot))) for reader, slot in view.readers.get(value, ())
     ]
     if value in view.results:
         uses.append((OUTPUT, str(outputs.get(value, ""))))
-    values[value] = view.side.numbers.of(("uses", tuple(sorted(uses, key=str))))
-    return values[value]
+    return view.side.numbers.of(("uses", tuple(sorted(uses, key=str))))
 
 
 def _own_reads(view: View, node: ir.Node, level: Level) -> Hashable:

@@ -18,7 +18,7 @@ from onnxsmith.editor.dims.factors import Atom, Dim
 from onnxsmith.editor.dims.runtime_sizes import Sizes
 from onnxsmith.editor.edited_model import Work, depending
 from onnxsmith.graph.shapes import sound_shapes
-from onnxsmith.graph.shapes.dims import evaluate, names_in
+from onnxsmith.graph.shapes.dims import evaluate, names_in, used_names
 from onnxsmith.graph.shapes.known_integers import elements
 from onnxsmith.graph.shapes.symbols import canonical
 from onnxsmith.graph.structure import walk
@@ -126,7 +126,7 @@ class Opening:
         Raises:
             OnnxsmithError: `edit/frozen-dim`.
         """
-        self._context.reserve_symbol_names([*shape_engine.symbol_names(self.work.model.graph), *self._numbers])
+        self._context.reserve_symbol_names([*used_names(self.work.model), *self._numbers])
         with shape_engine.walking():
             self._graph(self.work.model.graph)
 

@@ -10,13 +10,14 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import Dim, Signature
 
 _NAME = re.compile(r"[^\W\d][\w.]*(?![\w.]|\s*\()")
@@ -115,6 +116,20 @@ def names_of(shape: ir.Shape | None) -> set[str]:
     """Returns the names in the dimensions of a shape."""
     texts = [dim.value for dim in shape or () if isinstance(dim, ir.SymbolicDim)]
     return {name for text in texts if text for name in names_in(text)}
+
+
+def texts(model: ir.Model) -> Iterator[str]:
+    """Yields the names and expressions of the dimensions of a model; may yield one several times."""
+    for value in walk.values_of(walk.graphs(model)):
+        for dim in value.shape or ():
+            if isinstance(dim, ir.SymbolicDim) and dim.value is not None:
+                yield dim.value
+
+
+def used_names(model: ir.Model) -> set[str]:
+    """Returns the names that a new dimension must not have."""
+    found = set(texts(model))
+    return found.union(*map(names_in, found))
 
 
 def symbols(signature: Signature) -> tuple[str, ...]:

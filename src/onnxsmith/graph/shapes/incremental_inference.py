@@ -7,7 +7,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.seams import shape_engine
-from onnxsmith.graph.shapes import known_integers, sound_shapes, standard_inference
+from onnxsmith.graph.shapes import dims, known_integers, sound_shapes, standard_inference
 from onnxsmith.graph.shapes.inference import Part
 from onnxsmith.graph.shapes.single_node import by_rule, canonical
 from onnxsmith.graph.shapes.symbols import Element
@@ -20,7 +20,7 @@ class Growing:
     def __init__(self, model: ir.Model) -> None:
         self._model = model
         self._context = sound_shapes.context(model)
-        self._context.reserve_symbol_names(shape_engine.symbol_names(model.graph))
+        self._context.reserve_symbol_names(dims.used_names(model))
         self._caches: dict[str, Any] = {"inference_cache": {}, "op_function_cache": {}}
 
     def infer(self, node: ir.Node, version: int) -> None:

@@ -9,10 +9,11 @@ import onnx_ir as ir
 
 from onnxsmith.base.seams import shape_engine
 from onnxsmith.graph.shapes import sound_shapes
+from onnxsmith.graph.shapes.dims import names_in
 from onnxsmith.graph.shapes.known_integers import FOLLOWED
 from onnxsmith.graph.shapes.symbolic_inference import is_expression
 from onnxsmith.graph.structure import walk
-from onnxsmith.graph.structure.signature import names_in, names_something, signature
+from onnxsmith.graph.structure.signature import names_something, signature
 
 
 @contextmanager

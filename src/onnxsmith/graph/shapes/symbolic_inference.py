@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.seams import shape_engine
 from onnxsmith.base.words import first_few
-from onnxsmith.graph.shapes import sound_shapes, standard_inference
+from onnxsmith.graph.shapes import dims, sound_shapes, standard_inference
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import is_symbol
@@ -42,8 +42,8 @@ def inferred_doubting(model: ir.Model) -> ir.Model:
     not changed."""
     copy = cloned(model)
     for value in (value for node in walk.all_nodes(copy) for value in node.outputs if value.shape is not None):
-        dims = [None if isinstance(dim, ir.SymbolicDim) and not _is_name(dim) else dim for dim in value.shape or ()]
-        value.shape = None if value.is_graph_output() else ir.Shape(dims)
+        known = [None if isinstance(dim, ir.SymbolicDim) and not _is_name(dim) else dim for dim in value.shape or ()]
+        value.shape = None if value.is_graph_output() else ir.Shape(known)
     infer_in_place(copy)
     return copy
 
@@ -90,11 +90,12 @@ def infer(model: ir.Model, *, elements: bool = False) -> str | None:
         context = sound_shapes.context(model, elements=elements)
         context.failed, context.untyped = failures.add, failures.complete
         with without_odd_names(model), shape_engine.walking():
-            context.reserve_symbol_names(shape_engine.symbol_names(model.graph))
+            context.reserve_symbol_names(dims.used_names(model))
             shape_engine.walk(
                 context, model.graph, model_functions=model.functions, inference_cache={}, op_function_cache={}
             )
-            shape_engine.adopt_declared_names(context, model.graph)
+            if any(dims.texts(model)):
+                shape_engine.adopt_declared_names(context, model.graph)
     except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; what it found so far stays
         return f"only some shapes are known: {type(error).__name__}: {error}"
     finally:
@@ -164,8 +165,8 @@ def without_odd_names(model: ir.Model) -> Iterator[None]:
     """Replaces each text that is not an expression by a name made of its letters and digits. Restores the texts after
     the block; in new expressions, such as `2*batch_size`, the name stays."""
     values = [value for value in walk.values_of(walk.graphs(model)) if value.shape is not None]
-    texts = dict.fromkeys(dim.value for value in values for dim in value.shape or () if isinstance(dim, ir.SymbolicDim))
-    odd = [text for text in texts if text is not None and not is_expression(text)]
+    texts = dict.fromkeys(dims.texts(model))
+    odd = [text for text in texts if not is_expression(text)]
     if not odd:
         yield
         return

@@ -66,7 +66,7 @@ class Signature:
             for axis, dim in enumerate(port.shape or ()):
                 if isinstance(dim, str):
                     nameless = dim == f"{port.name}.{axis}"
-                    found |= dict.fromkeys([dim] if nameless or is_symbol(dim) else names_in(dim))
+                    found |= dict.fromkeys([dim] if nameless or is_symbol(dim) else _names_in(dim))
         return tuple(found)
 
     def related(self, relations: Mapping[str, str]) -> Signature:
@@ -75,7 +75,7 @@ class Signature:
         if not relations:
             return self
         names = set(self.symbols()) - set(relations)
-        known = {name: text for name, text in relations.items() if names.issuperset(names_in(text))}
+        known = {name: text for name, text in relations.items() if names.issuperset(_names_in(text))}
 
         def under(ports: tuple[Port, ...]) -> tuple[Port, ...]:
             return tuple(
@@ -107,7 +107,7 @@ def is_symbol(dim: str) -> bool:
     return _EXPRESSION.search(dim) is None or _HYPHENED.fullmatch(dim) is not None
 
 
-def names_in(expression: str) -> list[str]:
+def _names_in(expression: str) -> list[str]:
     """Returns the names in an expression without function names: `h` in `floor(h/2 - 1) + 1`."""
     return _NAME.findall(expression)
 
