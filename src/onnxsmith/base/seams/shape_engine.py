@@ -29,7 +29,7 @@ from onnx_shape_inference import (
 )
 
 from onnxsmith.base import deferred_imports
-from onnxsmith.base.seams.base import added, private
+from onnxsmith.base.seams.base import added, private, replaced_at
 
 __all__ = [
     "SYM_DATA_KEY",
@@ -55,7 +55,8 @@ _ADOPTING = (
     "onnx_shape_inference._constraints:record_reshape_numel_equalities",
     "onnx_shape_inference._constraints:propagate_symbolic_constraints",
 )
-REACHES = (*_TABLES, _CALLED, _STANDARD, _RESOLVED, _SCAN, *_ADOPTING)
+_REDUCE = "onnx_shape_inference._constraints:_reduce_common_factor"
+REACHES = (*_TABLES, _CALLED, _STANDARD, _RESOLVED, _SCAN, *_ADOPTING, _REDUCE)
 
 
 class Rules(OpShapeInferenceRegistry):  # type: ignore[misc]  # the library has no types
@@ -298,5 +299,22 @@ def bind_scan(context: Any, node: ir.Node) -> None:
 
 def adopt_declared_names(context: Context, graph: ir.Graph) -> None:
     """Renames dimensions with generated names if the graph declares a name for the same dimension."""
-    for adopt in filter(None, map(private, _ADOPTING)):
-        adopt(context, graph)
+    with replaced_at(_REDUCE, _reduced):
+        for adopt in filter(None, map(private, _ADOPTING)):
+            adopt(context, graph)
+
+
+def _reduced(a: Any, b: Any) -> tuple[Any, Any]:
+    """Divides both sides of an equality of sizes by their greatest common factor, which is positive. The library calls
+    `sympy.simplify` on the quotients, which takes ten times as long; `sympy.cancel` divides polynomials."""
+    import sympy
+
+    if a == b:
+        return a, b
+    try:
+        factor = sympy.gcd(a, b)
+        if factor in (0, 1):
+            return a, b
+        return sympy.cancel(a / factor), sympy.cancel(b / factor)
+    except sympy.PolynomialError:
+        return a, b
