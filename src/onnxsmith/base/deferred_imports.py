@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
@@ -32,7 +31,7 @@ _waiting: dict[str, list[tuple[int, Callable[[], None]]]] = {}
 def begin() -> None:
     """Defers the imports of this process. Meant for the command line: a library leaves imports to its caller."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+        sys.meta_path.insert(0, _Finder())  # importlib.abc is slow to import
 
 
 @contextmanager
@@ -68,19 +67,19 @@ class _Deferred(ModuleType):
         return dir(self)
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         parent = sys.modules.get(name.rpartition(".")[0])
         if isinstance(parent, _Deferred):
             _load(parent)  # a part may need that its package was loaded before
         found = PathFinder.find_spec(name, path) if name in _NAMES and name not in sys.modules else None
         if found is not None and found.loader is not None:
-            found.loader = _Loader(found.loader)
+            found.loader = _Loader(found.loader)  # type: ignore[assignment]
         return found
 
 
-class _Loader(Loader):
-    def __init__(self, real: Loader) -> None:
+class _Loader:
+    def __init__(self, real: Any) -> None:
         self._real = real
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:

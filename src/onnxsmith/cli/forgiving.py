@@ -20,6 +20,11 @@ PEERS = {
 class Commands(typer.core.TyperGroup):
     """The group of commands. For a verb that it does not have, the error names ours."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Reads the options before the command."""
+        _read_plainly(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Finds the command of the first word."""
         wanted = args[0] if args else ""
@@ -44,7 +49,35 @@ class Command(typer.core.TyperCommand):
         last: Any = arguments[-1] if len(arguments) > 1 else None
         if last is not None and last.nargs == 1:
             args = _as_argument(args, f"--{str(last.name).replace('_', '-')}", options)
+        _read_plainly(self.get_params(ctx))
         return super().parse_args(ctx, args)
+
+
+def _read_plainly(parameters: list[Any]) -> None:
+    """Lets texts and flags be read as they are given. typer would import pydantic for them, which takes as long as
+    reading a small model. Without the private name in typer, it does so."""
+    for one in parameters:
+        kind = getattr(getattr(one, "type_descriptor", None), "annotation", None)
+        if kind in _PLAIN:
+            one._runtime_param = _PLAIN[kind]
+
+
+class _Given:
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Returns a text or a flag."""
+        return value
+
+
+class _Several:
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Returns the texts of an option that may be repeated."""
+        return list(value or ())
+
+
+_PLAIN: dict[Any, Any] = {
+    **dict.fromkeys((str, str | None, bool, bool | None), _Given()),
+    list[str]: _Several(),
+}
 
 
 def _as_argument(args: list[str], option: str, options: set[str]) -> list[str]:
