@@ -42,17 +42,17 @@ class Row:
     target: float | None = None
 
 
-def seconds(command: list[str], folder: Path) -> float:
+def seconds(command: list[str], folder: Path, statuses: tuple[int, ...] = (0,)) -> float:
     """Processor time of one run, user and system, of the process and the children it waited for.
 
-    Raises RuntimeError when the command fails.
+    Raises RuntimeError when the command ends with another status than these.
     """
     with subprocess.Popen(
         command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+    if process.returncode not in statuses:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
     return usage.ru_utime + usage.ru_stime
 
