@@ -12,6 +12,7 @@ declarations of outputs), but none is wrong.
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -29,13 +30,12 @@ from onnx_shape_inference import (
 )
 
 from onnxsmith.base import deferred_imports
-from onnxsmith.base.seams.base import added, private, replaced_at
+from onnxsmith.base.seams.base import added, private
 
 __all__ = [
     "SYM_DATA_KEY",
     "Context",
     "Rules",
-    "adopt_declared_names",
     "bind_scan",
     "library_rules",
     "walk",
@@ -51,12 +51,8 @@ _CALLED = "onnx_shape_inference._functions:infer_function_call_output_shapes"
 _STANDARD = "onnx_shape_inference._functions:infer_via_op_schema_function"
 _RESOLVED = "onnx_shape_inference._functions:_resolve_ref_attrs"
 _SCAN = "onnx_shape_inference._engine:_propagate_types_to_scan_body"
-_ADOPTING = (
-    "onnx_shape_inference._constraints:record_reshape_numel_equalities",
-    "onnx_shape_inference._constraints:propagate_symbolic_constraints",
-)
-_REDUCE = "onnx_shape_inference._constraints:_reduce_common_factor"
-REACHES = (*_TABLES, _CALLED, _STANDARD, _RESOLVED, _SCAN, *_ADOPTING, _REDUCE)
+_NAME = re.compile(r"[^\W\d][\w.]*(?![\w.]|\s*\()")
+REACHES = (*_TABLES, _CALLED, _STANDARD, _RESOLVED, _SCAN)
 
 
 class Rules(OpShapeInferenceRegistry):  # type: ignore[misc]  # the library has no types
@@ -131,6 +127,15 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
     def held(self, value: ir.Value) -> Any:
         """Returns the integers that `hold` recorded for a value; None if there are none."""
         return self._symbolic_values.get(value)
+
+    def _maybe_record_anchor_equality(self, existing_dim: Any, inferred_dim: Any) -> None:
+        """Records that a declared dimension has the size of another expression. The library's method does the same,
+        with sympy."""
+        declared, found = getattr(existing_dim, "value", None), getattr(inferred_dim, "value", None)
+        if declared is None or found is None or declared == found:
+            return
+        if not all(self.is_generated_symbol(name) for name in _NAME.findall(declared)):
+            self.add_symbolic_equality(found, declared)
 
     def new_symbolic_dim(self) -> ir.SymbolicDim:
         """Returns a dimension with a new name."""
@@ -295,26 +300,3 @@ def bind_scan(context: Any, node: ir.Node) -> None:
     bind = private(_SCAN)
     if bind is not None:
         bind(context, node)
-
-
-def adopt_declared_names(context: Context, graph: ir.Graph) -> None:
-    """Renames dimensions with generated names if the graph declares a name for the same dimension."""
-    with replaced_at(_REDUCE, _reduced):
-        for adopt in filter(None, map(private, _ADOPTING)):
-            adopt(context, graph)
-
-
-def _reduced(a: Any, b: Any) -> tuple[Any, Any]:
-    """Divides both sides of an equality of sizes by their greatest common factor, which is positive. The library calls
-    `sympy.simplify` on the quotients, which takes ten times as long; `sympy.cancel` divides polynomials."""
-    import sympy
-
-    if a == b:
-        return a, b
-    try:
-        factor = sympy.gcd(a, b)
-        if factor in (0, 1):
-            return a, b
-        return sympy.cancel(a / factor), sympy.cancel(b / factor)
-    except sympy.PolynomialError:
-        return a, b

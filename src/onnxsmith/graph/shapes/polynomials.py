@@ -75,7 +75,7 @@ def multiply(a: Poly, b: Poly) -> Poly:
     terms: Counter[Monomial] = Counter()
     for left, m in a:
         for right, n in b:
-            terms[tuple(sorted((*left, *right), key=_text_of))] += m * n
+            terms[tuple(sorted((*left, *right), key=text_of))] += m * n
     return _made(terms)
 
 
@@ -89,7 +89,7 @@ def exact_quotient(a: Poly, b: Poly) -> Poly | None:
         if not a:
             return quotient
         monomial, number = _lead(a)
-        rest = _without(monomial, lead)
+        rest = without(monomial, lead)
         if rest is None or number % factor:
             return None
         step: Poly = ((rest, number // factor),)
@@ -154,7 +154,7 @@ def text(poly: Poly) -> int | str:
         return number
     written = ""
     for monomial, factor in sorted(poly, key=lambda term: (not term[0], term[1] < 0)):
-        body = "*".join(_text_of(atom) for atom in monomial)
+        body = "*".join(text_of(atom) for atom in monomial)
         size = abs(factor)
         part = str(size) if not monomial else body if size == 1 else f"{size}*{body}"
         sign = "-" if factor < 0 else "+"
@@ -209,23 +209,23 @@ def _made(terms: Mapping[Monomial, int]) -> Poly:
 
 def _order(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
     monomial, _ = term
-    return len(monomial), tuple(_text_of(atom) for atom in monomial)
+    return len(monomial), tuple(text_of(atom) for atom in monomial)
 
 
 def _lead(poly: Poly) -> tuple[Monomial, int]:
     return max(poly, key=_order)
 
 
-def _without(monomial: Monomial, part: Monomial) -> Monomial | None:
+def without(monomial: Monomial, part: Monomial) -> Monomial | None:
     """Returns monomial / part; None if `part` does not divide it."""
     left = Counter(monomial)
     left.subtract(Counter(part))
     if any(number < 0 for number in left.values()):
         return None
-    return tuple(sorted(left.elements(), key=_text_of))
+    return tuple(sorted(left.elements(), key=text_of))
 
 
-def _text_of(atom: Atom) -> str:
+def text_of(atom: Atom) -> str:
     return atom if isinstance(atom, str) else atom.text
 
 

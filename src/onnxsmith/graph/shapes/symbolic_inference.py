@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.seams import shape_engine
 from onnxsmith.base.words import first_few
-from onnxsmith.graph.shapes import dims, sound_shapes, standard_inference
+from onnxsmith.graph.shapes import declared_names, dims, sound_shapes, standard_inference
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import is_symbol
@@ -94,8 +94,7 @@ def infer(model: ir.Model, *, elements: bool = False) -> str | None:
             shape_engine.walk(
                 context, model.graph, model_functions=model.functions, inference_cache={}, op_function_cache={}
             )
-            if any(dims.texts(model)):
-                shape_engine.adopt_declared_names(context, model.graph)
+            declared_names.adopt(context, model)
     except Exception as error:  # noqa: BLE001 — an alpha engine may raise anything; what it found so far stays
         return f"only some shapes are known: {type(error).__name__}: {error}"
     finally:
