@@ -27,7 +27,7 @@ from onnxsmith.base.rooms import own_name
 from onnxsmith.base.settings import Save, Verify, verifying
 from onnxsmith.base.words import first_few, several
 from onnxsmith.editor import edit_verification, patch
-from onnxsmith.editor.edit_verification import Verified, verified
+from onnxsmith.editor.edit_verification import Start, Verified, verified
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.graph_cleanup import no_longer_read, read_names, remove, tidy
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
@@ -90,8 +90,9 @@ class Edit:
             self._lost = carried_fields.left_out(read)
             self._wrong_inside = ""
             self._given = given.inputs(inputs, signature(read))
-            self._original = self._file if self._file is not None and self._file.suffix == ".onnx" else read
-            self._work = Work(cloned(read) if self._original is read else read)
+            original = self._file if self._file is not None and self._file.suffix == ".onnx" else read
+            self._start = Start.of(original, read, self._settings)
+            self._work = Work(cloned(read) if original is read else read)
             self._read_before = read_names(self._work.model)
         self._steps: list[tuple[str, str]] = []
         self._tables: list[dict[str, Any]] = []
@@ -296,7 +297,7 @@ class Edit:
 
     def _delivered(self, model: ir.Model) -> tuple[Verified, Written]:
         def compared(target: Path | ir.Model) -> Verified:
-            return verified(self._work, self._original, target, self._settings, self._given)
+            return verified(self._work, self._start, target, self._settings, self._given)
 
         if self._output is None:
             self._check(model, where="the edited model")

@@ -23,12 +23,13 @@ from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.dim_ranges import Size
 from onnxsmith.graph.structure.model_copy import cloned
-from onnxsmith.graph.structure.signature import signature
+from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.graph.surgery.names import rename_ports
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options
 from onnxsmith.verification import free_values, runtime_choice
-from onnxsmith.verification.inputs.generate import Feed
+from onnxsmith.verification.changed_part import Whole, compared_where_changed
+from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.inputs.user_inputs import sizes
@@ -43,6 +44,22 @@ _MOST = 8
 """Limits the tensors before the changes that are compared. A choice: each tensor is one more output."""
 _REFUSALS = frozenset({"runtime/failed", "runtime/died"})
 """Names the problems that a comparison raises if a model does not run."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Holds the original of an edit: its file or graph, its interface, and what makes inputs for it; no `generator` if
+    nothing is verified."""
+
+    source: Path | ir.Model
+    interface: Signature
+    generator: Generator | None
+
+    @classmethod
+    def of(cls, source: Path | ir.Model, model: ir.Model, settings: Verify | None) -> Start:
+        """Reads the interface and the limits of inputs from the `model` before it is changed."""
+        interface = signature(model)
+        return cls(source, interface, None if settings is None else Generator.for_model(model).under(interface))
 
 
 @dataclass(frozen=True)
@@ -71,7 +88,7 @@ class Verified:
 
 def verified(
     work: Work,
-    original: Path | ir.Model,
+    start: Start,
     written: Path | ir.Model,
     settings: Verify | None,
     given: tuple[Feed, ...] = (),
@@ -83,9 +100,9 @@ def verified(
         OnnxsmithError: `edit/does-not-run` if the original runs and the edited model does not,
             `edit/original-does-not-run` if the original does not run either; errors of `verify`.
     """
-    affected = work.affected()
+    affected, original = work.affected(), start.source
     if settings is not None:
-        sides = signature(load(original)), signature(work.model)
+        sides = start.interface, signature(work.model)
         refuse_unknown(settings.sizes, *sides)
         free_values.read(settings.free, [port.name for side in sides for port in side.outputs])
     outputs = [value for value in work.model.graph.outputs if value.name]
@@ -110,6 +127,45 @@ def verified(
     if not kept and not before:
         why = "every output is new or changed on purpose; the edited model was run"
         return Verified(replace(nothing_verified(*NAMES, why), misdeclared=seen), changed, new)
+    wanted = {**kept, **before}
+    part = None if work.is_adapted else _where_changed(work, start, written, wanted, settings, given)
+    if part is None:
+        part = _as_wholes(work, original, written, kept, before, settings, given)
+    part = replace(part, misdeclared=tuple({one.name: one for one in (*seen, *part.misdeclared)}.values()))
+    if changed and not adapted:
+        part = replace(part, untried=(*part.untried, *_sizes_lost(original, written, settings)))
+    if before:
+        note = f"compared in front of the changes: {', '.join(before.values())}"
+        part = replace(part, notes=(*part.notes, note))
+    return Verified(part, changed, new, bool(kept))
+
+
+def _where_changed(
+    work: Work,
+    start: Start,
+    written: Path | ir.Model,
+    wanted: Mapping[str, str],
+    settings: Verify,
+    given: tuple[Feed, ...],
+) -> Verification | None:
+    """Compares the tensors in `wanted` where the steps changed the graph; None if that cannot tell."""
+    if start.generator is None:
+        return None
+    known = {value.name: name for value, name in work.original.items() if value.name}
+    sides = Whole(start.source, start.interface), Whole(written, signature(work.model))
+    return compared_where_changed(*sides, wanted, known, start.generator, settings, given, NAMES)
+
+
+def _as_wholes(
+    work: Work,
+    original: Path | ir.Model,
+    written: Path | ir.Model,
+    kept: Mapping[str, str],
+    before: Mapping[str, str],
+    settings: Verify,
+    given: tuple[Feed, ...],
+) -> Verification:
+    """Compares both models as wholes."""
     pair = _pair(work, original, written, kept, before)
     try:
         part = verify_models(*pair, settings, given=given, names=NAMES)
@@ -122,14 +178,8 @@ def verified(
     for also in work.also:
         part = also(part, pair, settings, given)
     now = {old: name for name, old in kept.items()}  # the compared copy has the original's names
-    said = () if adapted else (replace(one, name=now[one.name]) for one in part.misdeclared if one.name in now)
-    part = replace(part, misdeclared=tuple({one.name: one for one in (*seen, *said)}.values()))
-    if changed and not adapted:
-        part = replace(part, untried=(*part.untried, *_sizes_lost(original, written, settings)))
-    if before:
-        note = f"compared in front of the changes: {', '.join(before.values())}"
-        part = replace(part, notes=(*part.notes, note))
-    return Verified(part, changed, new, bool(kept))
+    said = () if work.adapt_candidate else (one for one in part.misdeclared if one.name in now)
+    return replace(part, misdeclared=tuple(replace(one, name=now[one.name]) for one in said))
 
 
 def _sizes_lost(original: Path | ir.Model, written: Path | ir.Model, settings: Verify) -> tuple[str, ...]:

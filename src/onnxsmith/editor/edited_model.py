@@ -121,6 +121,11 @@ class Work:
         return Selecting(self.model)
 
     @property
+    def is_adapted(self) -> bool:
+        """Whether the comparison needs changed copies of the models, or further comparisons."""
+        return bool(self.adapt_reference or self.adapt_candidate or self.also)
+
+    @property
     def names(self) -> Names:
         """Makes new names that no value has."""
         return Names(self.model)

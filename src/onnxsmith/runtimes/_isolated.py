@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.save import named_data
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.runtimes import _call_limits, _feeds, _idle
@@ -61,14 +62,16 @@ class Isolated(Preparer):
     def turned(self, source: Source, options: Options, interface: Signature | None = None) -> Turn:
         """Returns a session for the model. Ends the oldest session if there are more than `keep`."""
         model: Path | ir.Model = onnx_source(source)
-        read = load(model)
-        ports = interface or signature(read)
+        # A file whose interface is known is not read here: the runtime reads it.
+        read = None if interface is not None and isinstance(model, Path) else load(model)
+        ports = signature(read) if interface is None and read is not None else interface
+        assert ports is not None
         self.check(ports)
         while len(self._kept) >= self._keep:  # frees their memory before the next model needs it
             self._kept[0].end()
         with contextlib.ExitStack() as file:
             path, weights = file.enter_context(on_disk(model, refer=self._refers))
-            made = self.session(ports, _request(path, weights, options, self.what), options, _weight(read))
+            made = self.session(ports, _request(path, weights, options, self.what), options, _weight(read, path))
             made.begin()
             made.file = file.pop_all()
         self._kept.append(made)
@@ -192,8 +195,11 @@ class Isolated(Preparer):
         self._child = self._spare = None
 
 
-def _weight(model: ir.Model) -> int:
-    """Returns the bytes of the model's weights."""
+def _weight(model: ir.Model | None, path: Path) -> int:
+    """Returns the bytes of the model's weights; of its files if the model was not read."""
+    if model is None:
+        files = (path, *(path.parent / name for name in named_data(path)))
+        return sum(file.stat().st_size for file in files if file.is_file())
     return sum(tensor.nbytes for tensor in walk.initializer_tensors(model))
 
 

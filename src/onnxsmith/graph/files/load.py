@@ -142,6 +142,16 @@ def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) 
         raise _unfit(where, error) from error
 
 
+def message(source: Path | ir.Model) -> onnx.ModelProto:
+    """Returns the message of a file that was checked, or of a model."""
+    if isinstance(source, Path):
+        return _parse(source)
+    from onnxsmith.graph.structure import carried_fields
+
+    made: onnx.ModelProto = carried_fields.to_proto(source)
+    return made
+
+
 def _unfit(where: str, error: Exception) -> OnnxsmithError:
     return problem(
         "model/invalid",

@@ -1,0 +1,149 @@
+"""Compares two models only where their graphs differ.
+
+Everything else is the same computation in both. The differing part is compared on the tensors that the reference gives
+it, and has to be equal to the bit. Then all outputs are, and nothing else needs to be compared.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.clock import stage
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.settings import Verify
+from onnxsmith.base.words import first_few, several
+from onnxsmith.graph.files.load import message
+from onnxsmith.graph.structure.signature import Port, Signature
+from onnxsmith.graph.surgery import changed_region
+from onnxsmith.graph.surgery.changed_region import Region
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Preparer, Session
+from onnxsmith.verification.explore import Explorer, Plan, Run, tried
+from onnxsmith.verification.inputs.generate import Feed, Generator
+from onnxsmith.verification.inputs.user_inputs import sizes
+from onnxsmith.verification.output_declarations import Declarations
+from onnxsmith.verification.sessions import verify_models
+
+_SHOWN = 3
+"""Limits the tensors that a note names. A choice."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Holds one of the two models: its file or graph, and its interface."""
+
+    source: Path | ir.Model
+    interface: Signature
+
+
+def compared_where_changed(
+    reference: Whole,
+    candidate: Whole,
+    outputs: Mapping[str, str],
+    known: Mapping[str, str],
+    generator: Generator,
+    settings: Verify,
+    given: Sequence[Feed],
+    names: tuple[str, str],
+) -> Verification | None:
+    """Compares the parts in which the graphs differ, and runs the candidate as a whole on the same inputs. `outputs` and
+    `known` map outputs and other tensors of the candidate to their names in the reference. `generator` makes inputs of
+    the reference.
+
+    Returns None if only a comparison of the whole models can tell: the parts cannot be compared alone, or are not equal
+    to the bit, or a model does not run.
+    """
+    if reference.interface.inputs != candidate.interface.inputs:
+        return None
+    inputs = {port.name: port.name for port in reference.interface.inputs}
+    with stage("compare"):
+        region = changed_region.find(message(reference.source), message(candidate.source), outputs, inputs, known)
+    if region is None:
+        return None
+    plan = Plan(generator, tuple(given), sizes(settings.sizes), seed=settings.seed)
+    chosen, options = runtimes.parse(settings.runtime or runtimes.default())
+    if options == Options() and "disable" in chosen.levels:
+        options = Options(optimization="disable")
+    try:
+        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder, stage("verify"):
+            with chosen.preparer(keep=2) as preparer:
+                whole = preparer.prepare(candidate.source, options, interface=candidate.interface)
+                first = _first(region, reference, Path(folder), preparer, options) if region.pairs else whole
+                explorer = Explorer(first, plan, {})
+                runs = list(explorer.runs())
+                declared = Declarations(candidate.interface)
+                for run in runs:
+                    outputs_ = run.outputs if first is whole else whole.run(run.feed.values)
+                    declared.add(run.feed.values, outputs_)
+            part = _compared(region, runs, settings, names)
+    except OnnxsmithError:
+        return None
+    if part is None or not runs or not all(_has_values(run) for run in runs[:1]):
+        return None
+    note = _note(region, list(outputs))
+    return replace(
+        part,
+        reference=part.reference or f"{names[0]} on {whole.provider}",
+        candidate=part.candidate or f"{names[1]} on {whole.provider}",
+        runs=tuple(run.feed.label for run in runs),
+        sizes=tried(runs),
+        ranges={name: str(one) for name, one in plan.limits.declared.items()} if plan.generate else {},
+        refused=explorer.refused,
+        notes=(note, *part.notes, *explorer.notes),
+        untried=(*explorer.untried, *part.untried),
+        misdeclared=declared.wrong(),
+    )
+
+
+def _first(region: Region, whole: Whole, folder: Path, preparer: Preparer, options: Options) -> Session:
+    """Prepares the part of the reference that computes the tensors before and at the end of the changes."""
+    made, path = region.prefix(), folder / "before.onnx"
+    path.write_bytes(made.SerializeToString())
+    ports = tuple(Port(one.name, "undefined", None) for one in made.graph.output)
+    return preparer.prepare(path, options, interface=replace(whole.interface, outputs=ports))
+
+
+def _compared(
+    region: Region, runs: Sequence[Run], settings: Verify, names: tuple[str, str]
+) -> Verification | None:
+    """Compares both parts on the reference's tensors; None if they are not equal to the bit."""
+    if not region.pairs:
+        return Verification("", "", verified=True, equal=True)
+    tensors = [{**run.feed.values, **run.outputs} for run in runs]
+    needed = (*region.given, *region.pairs.values())
+    if not tensors or any(not isinstance(one.get(name), np.ndarray) for one in tensors for name in needed):
+        return None
+    if any(len({one[name].ndim for one in tensors}) > 1 for name in needed):
+        return None
+    pair = region.parts(tensors[0])
+    feeds = tuple(
+        Feed(run.feed.label, {}, region.renamed(one), at_edges=run.feed.at_edges, meant=run.feed.meant)
+        for run, one in zip(runs, tensors, strict=True)
+    )
+    part = verify_models(*pair, Verify(settings.runtime, settings.seed), given=feeds, generate=False, names=names)
+    return part if part.equal and part.exact else None
+
+
+def _has_values(run: Run) -> bool:
+    return any(np.size(value) for value in run.outputs.values() if isinstance(value, np.ndarray))
+
+
+def _note(region: Region, outputs: Sequence[str]) -> str:
+    """Says what was compared, and what follows for the outputs."""
+    follows = f"{first_few(list(outputs), _SHOWN)} {'is' if len(outputs) == 1 else 'are'}"
+    if not region.pairs:
+        return f"{follows} computed by the same operators from the same weights in both; the edited model was run"
+    before, now = region.nodes
+    tensors = first_few(list(region.pairs.values()), _SHOWN)
+    return (
+        f"compared where the graphs differ, {several(before, 'node')} and {now}, at {tensors}, equal to the bit; "
+        f"{follows} computed from there by the same operators and weights in both"
+    )
