@@ -231,8 +231,8 @@ class Edit:
                 if self._settings is not None:
                     dim_ranges.keep(self._work.model, given.sizes(self._settings.sizes))
                 versions.drop_unused_imports(self._work.model)
-                self._work.finish()
-                self._wrong_inside = correct_intermediates(self._work.model)
+                if self._work.finish() or self._doubts:
+                    self._wrong_inside = correct_intermediates(self._work.model)
                 with noting_names() as renamed:
                     found, files = self._delivered(self._work.model)
             report = model_identity.identified(self._report(found, files), self._identity, renamed)

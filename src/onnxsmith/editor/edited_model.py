@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.settings import Verify
+from onnxsmith.editor.near_shapes import Declared, inferred_near, is_known
 from onnxsmith.editor.node_selectors import Selecting
 from onnxsmith.editor.size_dependence import sized_by
 from onnxsmith.graph.shapes.dims import MADE, names_of
@@ -207,10 +208,58 @@ class Work:
         metadata = self._declared[value].metadata if value in self._declared else {}
         self._declared[value] = replace(_Declared.of(value), metadata=metadata)
 
-    def finish(self) -> None:
+    def know(self, values: Iterable[ir.Value]) -> None:
+        """Infers the types and shapes of these values, so that new nodes that read them can be checked."""
+        if self._inferred:
+            return
+        lacking = [one for one in dict.fromkeys(values) if not is_known(one.type, one.shape)]
+        nodes = [node for one in lacking if (node := one.producer()) is not None]
+        found = None if self.changed or self._reshaped else inferred_near(self.model, nodes, self._declaration)
+        if found is None or len(nodes) < len(lacking):
+            self.infer()
+            return
+        for value, (type_, shape) in found.items():
+            self._declared.setdefault(value, _Declared.of(value))
+            value.type, value.shape = type_, shape
+
+    def _declaration(self, value: ir.Value) -> Declared:
+        """Returns the type and shape that the file declares for a value."""
+        declared = self._declared.get(value)
+        return (value.type, value.shape) if declared is None else (declared.type, declared.shape)
+
+    def _stands(self) -> bool:
+        """Whether every declared shape holds after the steps: the results of new and changed nodes have the declared
+        shapes, and no numbers changed on which other shapes depend. New values get the inferred types and shapes."""
+        start = {*self.changed, *self._reshaped}
+        if not self._sizes_stand or sized_by(self.model, self.changed):
+            return False
+        nodes = dict.fromkeys(
+            node
+            for value in start
+            for node in ([value.producer()] if value.producer() is not None else [use.node for use in value.uses()])
+            if node is not None
+        )
+        found: dict[ir.Value, Declared] | None = {}
+        while nodes and set(found or ()) < {value for node in nodes for value in node.outputs if value.name}:
+            found = inferred_near(self.model, nodes, self._declaration)
+            if found is None:
+                return False
+            for value, (type_, shape) in found.items():
+                declared = self._declaration(value)
+                if value not in self.original or not is_known(*declared):
+                    nodes |= dict.fromkeys(use.node for use in value.uses())
+                elif declared != (type_, shape):
+                    return False
+        for value, (type_, shape) in (found or {}).items():
+            if value not in self.original:
+                value.type, value.shape = type_, shape
+                self._declared.pop(value, None)
+        return True
+
+    def finish(self) -> bool:
         """Makes the declared shapes correct again. These are the original's shapes if no step affects the value, else
-        the inferred shapes."""
-        stale = self._forget_stale()
+        the inferred shapes. Returns whether some of the original's shapes may have changed."""
+        stale = set() if self._stands() else self._forget_stale()
         if any(value.type is None or value.shape is None for value in {*stale, *self.model.graph.outputs}):
             self._inferred = False
             self.infer()
@@ -226,6 +275,7 @@ class Work:
             if value.type is None:  # a value without a type may not be declared
                 value.shape = None
                 value.metadata_props.clear()
+        return bool(stale)
 
     def _forget_made_names(self) -> None:
         """Leaves open what only the shape engine has names for, such as `_d0 - 4` or `Broadcast(a, b)`. A reader does

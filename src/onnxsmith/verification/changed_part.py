@@ -7,7 +7,7 @@ it, and has to be equal to the bit. Then all outputs are, and nothing else needs
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.report.parts.verification import OutputCheck, Verification
 from onnxsmith.base.settings import Verify
 from onnxsmith.base.words import first_few, several
 from onnxsmith.graph.files.load import message
@@ -97,8 +97,9 @@ def compared_where_changed(
         sizes=tried(runs),
         ranges={name: str(one) for name, one in plan.limits.declared.items()} if plan.generate else {},
         refused=explorer.refused,
+        outputs=(*part.outputs, *_rest(candidate.interface, outputs, part)),
         notes=(note, *part.notes, *explorer.notes),
-        untried=(*explorer.untried, *part.untried),
+        untried=explorer.untried,
         misdeclared=declared.wrong(),
     )
 
@@ -129,7 +130,18 @@ def _compared(
         for run, one in zip(runs, tensors, strict=True)
     )
     part = verify_models(*pair, Verify(settings.runtime, settings.seed), given=feeds, generate=False, names=names)
-    return part if part.equal and part.exact else None
+    complete = len(part.runs) == len(runs) and all(output.compared for output in part.outputs)
+    return replace(part, untried=()) if part.equal and part.exact and complete else None
+
+
+def _rest(interface: Signature, outputs: Mapping[str, str], part: Verification) -> Iterator[OutputCheck]:
+    """Yields the outputs that were not compared, because both models compute them in the same way from equal tensors."""
+    dtypes = {port.name: port.dtype for port in interface.outputs}
+    seen = {output.name for output in part.outputs}
+    for name, old in outputs.items():
+        if old not in seen:
+            why = "the same operators compute it from the same weights and from tensors that are equal to the bit"
+            yield OutputCheck(old, dtypes.get(name, ""), True, 0.0, 0.0, 0.0, 0.0, why, compared=0, exact=True)
 
 
 def _has_values(run: Run) -> bool:
