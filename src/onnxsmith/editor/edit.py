@@ -17,6 +17,7 @@ from typing import Any, Self
 import onnx_ir as ir
 
 from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.edits import Edits
@@ -81,7 +82,7 @@ class Edit:
         self._keep_unused = keep_unused
         self._clock, self._command = Clock(), command
         self._identity = model_identity.read([source])
-        with self._clock, stage("load"):
+        with self._clock, stage("load"), no_collection():
             read = load(source)
             refuse_loss([self._output, record], [source], in_place=self._file)
             self._doubts = checked(read, where=self._where, file=self._file)
@@ -223,7 +224,7 @@ class Edit:
         if not self._steps:
             raise problem("edit/nothing", "the edit has no steps", where=self._where, fix=self._first_step())
         with self._recorded() as place:
-            with self._clock:
+            with self._clock, no_collection():
                 self._work.notes += self._unused()
                 tidy(self._work.model)
                 new = {old: name for name, old in self._work.outputs.items() if old}

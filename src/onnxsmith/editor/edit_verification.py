@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import onnx_ir as ir
 
@@ -16,7 +17,7 @@ from onnxsmith.base.settings import Verify
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.graph_cleanup import remove_unneeded
 from onnxsmith.editor.size_conflicts import corrected
-from onnxsmith.editor.whole_runs import failing_sizes
+from onnxsmith.editor.whole_runs import failing, failing_sizes
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.shapes.symbolic_inference import inferred
@@ -26,9 +27,10 @@ from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.graph.surgery.names import rename_ports
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.base import Options
+from onnxsmith.runtimes.base import Options, Session
 from onnxsmith.verification import free_values, runtime_choice
 from onnxsmith.verification.changed_part import Whole, compared_where_changed
+from onnxsmith.verification.input_search import Plan
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.inputs.size_proposals import of_feed
@@ -111,9 +113,10 @@ def verified(
     if settings is None:
         return Verified(nothing_verified(*NAMES, "--no-verify was given"), changed, new)
     seen: tuple[Misdeclared, ...] = ()
+    failing_at: dict[str, tuple[int, ...]] | None = None
     adapted = bool(work.adapt_candidate)  # the compared copy has other axes or inputs than the file
     if changed or new:
-        seen = _run(written, original, settings)
+        seen, failing_at = _run(work.model, written, original, settings)
     elif adapted:
         with suppress(OnnxsmithError):  # a new input may take few values
             seen = observed(_without_repeated(written), settings)
@@ -128,12 +131,16 @@ def verified(
         why = "every output is new or changed on purpose; the edited model was run"
         return Verified(replace(nothing_verified(*NAMES, why), misdeclared=seen), changed, new)
     wanted = {**kept, **before}
-    part = None if work.is_adapted else _where_changed(work, start, written, wanted, settings, given)
+    part = (
+        None
+        if work.is_adapted
+        else _where_changed(work, start, written, wanted, settings, given, has_run=failing_at is not None)
+    )
     if part is None:
         part = _as_wholes(work, original, written, kept, before, settings, given)
     part = replace(part, misdeclared=tuple({one.name: one for one in (*seen, *part.misdeclared)}.values()))
     if changed and not adapted:
-        part = replace(part, untried=(*part.untried, *_sizes_lost(original, written, settings)))
+        part = replace(part, untried=(*part.untried, *_sizes_lost(original, failing_at or {}, settings)))
     if before:
         note = f"compared in front of the changes: {', '.join(before.values())}"
         part = replace(part, notes=(*part.notes, note))
@@ -147,13 +154,16 @@ def _where_changed(
     wanted: Mapping[str, str],
     settings: Verify,
     given: tuple[Feed, ...],
+    *,
+    has_run: bool,
 ) -> Verification | None:
-    """Compares the tensors in `wanted` where the steps changed the graph; None if that cannot tell."""
+    """Compares the tensors in `wanted` where the steps changed the graph; None if that cannot tell. `has_run` says that
+    the edited model was run before."""
     if start.generator is None:
         return None
     known = {value.name: name for value, name in work.original.items() if value.name}
     sides = Whole(start.source, start.interface), Whole(written, signature(work.model))
-    return compared_where_changed(*sides, wanted, known, start.generator, settings, given, NAMES)
+    return compared_where_changed(*sides, wanted, known, start.generator, settings, given, NAMES, has_run=has_run)
 
 
 def _as_wholes(
@@ -182,10 +192,9 @@ def _as_wholes(
     return replace(part, misdeclared=tuple(replace(one, name=now[one.name]) for one in said))
 
 
-def _sizes_lost(original: Path | ir.Model, written: Path | ir.Model, settings: Verify) -> tuple[str, ...]:
+def _sizes_lost(original: Path | ir.Model, failing: Mapping[str, tuple[int, ...]], settings: Verify) -> tuple[str, ...]:
     """Returns a clause for each symbolic dimension at which the edited model fails where the original runs: a Reshape
-    to fixed sizes takes some batches only."""
-    failing = failing_sizes(_without_repeated(written), settings)
+    to fixed sizes takes some batches only. `failing` are the sizes at which the edited model fails."""
     before = failing_sizes(_without_repeated(original), settings) if failing else {}
     lost = {name: [size for size in sizes if size not in before.get(name, ())] for name, sizes in failing.items()}
     return tuple(
@@ -195,18 +204,29 @@ def _sizes_lost(original: Path | ir.Model, written: Path | ir.Model, settings: V
     )
 
 
-def _run(written: Path | ir.Model, original: Path | ir.Model, settings: Verify) -> tuple[Misdeclared, ...]:
-    """Runs the edited model; returns the outputs whose declared shapes are wrong."""
+def _run(
+    model: ir.Model, written: Path | ir.Model, original: Path | ir.Model, settings: Verify
+) -> tuple[tuple[Misdeclared, ...], dict[str, tuple[int, ...]] | None]:
+    """Runs the edited `model`, as it is `written`. Returns the outputs whose declared shapes are wrong, and the sizes
+    at which it fails; None if the runtime lacks what the model needs."""
+    lost: dict[str, tuple[int, ...]] = {}
+
+    def note(session: Session, plan: Plan, values: Mapping[str, Any]) -> None:
+        lost.update(failing(session, plan, values))
+
+    source = without(cloned(model)) if repeated(model) else written
+    interface = signature(model)
+    known = interface, Generator.for_model(model).under(interface)
     try:
-        return observed(_without_repeated(written), settings)
+        return observed(source, settings, known=known, then=note), lost
     except OnnxsmithError as error:
         if error.problem.id in LACKS:
-            return ()
+            return (), None
         found = error
     _refuse_broken(original, settings)
     if settings.runtime is None and _fails_here(original, settings):
         with suppress(OnnxsmithError):  # the original runs on the reference evaluator only
-            return observed(_without_repeated(written), settings, by_standard=True)
+            return observed(source, settings, by_standard=True), {}
     raise problem(
         "edit/does-not-run",
         "the edited model does not run",

@@ -1,4 +1,4 @@
-"""Infers the shapes of a few values from the shapes that the file declares around them, without the rest of the graph."""
+"""Infers the shapes of a few values from the shapes that the file declares around them."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ class _WholeError(Exception):
 class _Part:
     """Copies nodes, and what their shapes depend on."""
 
-    def __init__(
-        self, model: ir.Model, wanted: dict[ir.Node, None], declared: Callable[[ir.Value], Declared]
-    ) -> None:
+    def __init__(self, model: ir.Model, wanted: dict[ir.Node, None], declared: Callable[[ir.Value], Declared]) -> None:
         self._model, self._wanted, self._declared = model, wanted, declared
         self._nodes: dict[ir.Node, ir.Node] = {}
         self._inputs: list[ir.Value] = []
@@ -80,7 +78,7 @@ class _Part:
             node.domain,
             node.op_type,
             [None if value is None else self.values[value] for value in node.inputs],
-            [attribute for attribute in node.attributes.values()],
+            list(node.attributes.values()),
             overload=node.overload,
             num_outputs=len(node.outputs),
             name=node.name,
@@ -99,7 +97,7 @@ class _Part:
             return
         tensor = value.const_value if value.is_initializer() and not value.is_graph_input() else None
         if tensor is not None:
-            type_, shape = type_ or ir.TensorType(tensor.dtype), ir.Shape(tensor.shape)
+            type_, shape = type_ or ir.TensorType(tensor.dtype), ir.Shape(tensor.shape.numpy())
         made = ir.Value(name=value.name, type=type_, shape=shape and shape.copy(), const_value=tensor)
         (self._inputs if tensor is None else self._stored).append(made)
         self.values[value] = made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import onnx_ir as ir
@@ -28,9 +29,9 @@ def home_of(work: Work, value: ir.Value) -> ir.Graph:
     return found if found is not None else work.model.graph
 
 
-def operators(work: Work, graph: ir.Graph, before: ir.Node | None, where: str) -> Operators:
-    """Returns a maker of nodes in `graph`, before a node or at the end."""
-    work.infer()
+def operators(work: Work, graph: ir.Graph, before: ir.Node | None, where: str, reads: Iterable[ir.Value]) -> Operators:
+    """Returns a maker of nodes in `graph`, before a node or at the end. The nodes may read the tensors `reads`."""
+    work.know(reads)
     import_operators(work.model)
     return Operators(work.model, graph, before, blame=lambda: where, other_opset=OTHER_OPSET)
 
@@ -76,8 +77,8 @@ def operand(work: Work, node: ir.Node, index: int, given: Any) -> ir.Value | Non
         refuse_unreadable(work, node, value)
         return value
     old = node.inputs[index] if index < len(node.inputs) else None
-    work.infer()
-    make = operators(work, graph_of(node), node, walk.node_label(node))
+    work.know(value for value in node.inputs if value is not None)
+    make = operators(work, graph_of(node), node, walk.node_label(node), ())
     if not constant_tensors.is_python(given):
         return make.constant(given).value
     dtype = old.dtype if old is not None else None

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -53,10 +52,12 @@ def compared_where_changed(
     settings: Verify,
     given: Sequence[Feed],
     names: tuple[str, str],
+    *,
+    has_run: bool,
 ) -> Verification | None:
-    """Compares the parts in which the graphs differ, and runs the candidate as a whole on the same inputs. `outputs` and
-    `known` map outputs and other tensors of the candidate to their names in the reference. `generator` makes inputs of
-    the reference.
+    """Compares the parts in which the graphs differ, and runs the candidate as a whole on some of the same inputs.
+    `outputs` and `known` map outputs and other tensors of the candidate to their names in the reference. `generator`
+    makes inputs of the reference. `has_run` says that the candidate was run as a whole before.
 
     Returns None if only a comparison of the whole models can tell: the parts cannot be compared alone, or are not equal
     to the bit, or a model does not run.
@@ -68,6 +69,10 @@ def compared_where_changed(
         region = changed_region.find(message(reference.source), message(candidate.source), outputs, inputs, known)
     if region is None:
         return None
+    if has_run and not region.pairs:
+        note = _note(region, list(outputs))
+        same = Verification(*names, verified=True, equal=True, notes=(note,))
+        return replace(same, outputs=tuple(_rest(candidate.interface, outputs, same)))
     plan = Plan(generator, tuple(given), sizes(settings.sizes), seed=settings.seed)
     chosen, options = runtimes.parse(settings.runtime or runtimes.default())
     if options == Options() and "disable" in chosen.levels:
@@ -80,9 +85,8 @@ def compared_where_changed(
                 explorer = Explorer(first, plan, {})
                 runs = list(explorer.runs())
                 declared = Declarations(candidate.interface)
-                for run in runs:
-                    outputs_ = run.outputs if first is whole else whole.run(run.feed.values)
-                    declared.add(run.feed.values, outputs_)
+                for run in runs if first is whole else _two_sizes(runs):
+                    declared.add(run.feed.values, run.outputs if first is whole else whole.run(run.feed.values))
             part = _compared(region, runs, settings, names)
     except OnnxsmithError:
         return None
@@ -112,9 +116,7 @@ def _first(region: Region, whole: Whole, folder: Path, preparer: Preparer, optio
     return preparer.prepare(path, options, interface=replace(whole.interface, outputs=ports))
 
 
-def _compared(
-    region: Region, runs: Sequence[Run], settings: Verify, names: tuple[str, str]
-) -> Verification | None:
+def _compared(region: Region, runs: Sequence[Run], settings: Verify, names: tuple[str, str]) -> Verification | None:
     """Compares both parts on the reference's tensors; None if they are not equal to the bit."""
     if not region.pairs:
         return Verification("", "", verified=True, equal=True)
@@ -135,13 +137,30 @@ def _compared(
 
 
 def _rest(interface: Signature, outputs: Mapping[str, str], part: Verification) -> Iterator[OutputCheck]:
-    """Yields the outputs that were not compared, because both models compute them in the same way from equal tensors."""
+    """Yields the outputs that were not compared: both models compute them in the same way from equal tensors."""
     dtypes = {port.name: port.dtype for port in interface.outputs}
     seen = {output.name for output in part.outputs}
     for name, old in outputs.items():
         if old not in seen:
             why = "the same operators compute it from the same weights and from tensors that are equal to the bit"
             yield OutputCheck(old, dtypes.get(name, ""), True, 0.0, 0.0, 0.0, 0.0, why, compared=0, exact=True)
+
+
+def _two_sizes(runs: Sequence[Run]) -> list[Run]:
+    """Returns the smallest runs that together have two sizes of each symbol, as far as the runs do."""
+    seen: dict[str, set[int]] = {}
+    found: list[Run] = []
+    for run in sorted(runs, key=lambda run: (run.is_empty, sum(run.feed.sizes.values()))):
+        new = [
+            name
+            for name, size in run.feed.sizes.items()
+            if len(seen.get(name, ())) < 2 and size not in seen.get(name, ())
+        ]
+        if new or not found:
+            found.append(run)
+        for name in new:
+            seen.setdefault(name, set()).add(run.feed.sizes[name])
+    return found
 
 
 def _has_values(run: Run) -> bool:

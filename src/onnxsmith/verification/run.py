@@ -127,7 +127,11 @@ def _how_to_give(missing: list[Port]) -> str:
 def planned(model: ir.Model, interface: Signature, sizes: Mapping[str, Size], seed: int) -> Plan:
     """Returns a plan for generated inputs whose symbolic dimensions are at `sizes`, or at 1, or at the least size that
     their ranges and relations allow."""
-    generator = Generator.for_model(inferred(model)[0]).under(interface)
+    return least(Generator.for_model(inferred(model)[0]).under(interface), sizes, seed)
+
+
+def least(generator: Generator, sizes: Mapping[str, Size], seed: int) -> Plan:
+    """Returns a plan as `planned` does, for inputs of a generator."""
     plan = Plan(generator, known=sizes, seed=seed)
     ones = {**dict.fromkeys(symbols(generator.signature), 1), **plan.known}
     return replace(plan, start=plan.limits.fitted(ones) or ones)

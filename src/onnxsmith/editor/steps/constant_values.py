@@ -141,7 +141,7 @@ def _stored(work: Work, value: ir.Value, dtype: ir.DataType) -> float:
     old = tensor.dtype
     made = ir.tensor(narrow, dtype=dtype, name=name)
     value.const_value, value.type = made, ir.TensorType(dtype)
-    make = operators(work, graph, graph[0] if len(graph) else None, f"the cast of {name}")
+    make = operators(work, graph, graph[0] if len(graph) else None, f"the cast of {name}", [value])
     wide = make.Cast(value, to=int(old)).value
     wide.name = work.names.free(f"{name}.{old.name.lower()}")
     for node, index in readers:

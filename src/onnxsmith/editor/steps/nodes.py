@@ -89,8 +89,10 @@ class Insert(Step):
         return f"{self.op} {place}"
 
     def _made(self, work: Work, value: ir.Value, graph: ir.Graph, before: ir.Node | None) -> ir.Value:
-        make = operators(work, graph, before, f"{self.op} behind {value.name}")
-        given = [make.tensor(value) if _is_here(one) else self._operand(work, one) for one in self.operands]
+        operands = [one if _is_here(one) else self._operand(work, one) for one in self.operands]
+        reads = [value, *(one for one in operands if isinstance(one, ir.Value))]
+        make = operators(work, graph, before, f"{self.op} behind {value.name}", reads)
+        given = [make.tensor(value) if _is_here(one) else one for one in operands]
         if not any(_is_here(one) for one in self.operands):
             given = [make.tensor(value), *given]
         made = make.node(self.op, *given, name=self.name, outputs=self._names(work, value), **self.attributes)
@@ -264,7 +266,7 @@ class Remove(Step):
         work.notes.append(
             f"an Identity gives the output {value.name}, so that {new.name} and the output keep their names"
         )
-        made = operators(work, inner, None, f"removal of {walk.node_label(node)}").Identity(new).value
+        made = operators(work, inner, None, f"removal of {walk.node_label(node)}", [new]).Identity(new).value
         made.type, made.shape, name = new.type, new.shape, value.name
         for index, one in enumerate(inner.outputs):
             if one is value:

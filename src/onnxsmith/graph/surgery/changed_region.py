@@ -68,9 +68,7 @@ class Region:
 
     def renamed(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the given tensors in `values`, under the names of the inputs of both parts."""
-        return {
-            _free(f"{name}.given", self._reference.made, self._candidate.made): values[name] for name in self.given
-        }
+        return {_free(f"{name}.given", self._reference.made, self._candidate.made): values[name] for name in self.given}
 
 
 def find(
@@ -83,8 +81,9 @@ def find(
     """Finds the region in which two graphs differ. `outputs`, `inputs` and `known` map names of outputs, inputs and any
     tensors of the candidate to names in the reference.
 
-    Returns None if a part cannot be compared alone: it draws random numbers, it has branches, bodies or functions, whose
-    conditions need inputs of their own, weights are in other files, or more than 64 tensors would have to be compared.
+    Returns None if a part cannot be compared alone: it draws random numbers, it has branches, bodies or functions,
+    whose conditions need inputs of their own, weights are in other files, or more than 64 tensors would have to be
+    compared.
     """
     table: dict[object, int] = {}
     try:
@@ -141,8 +140,8 @@ class _Graph:
     def number(
         self, nodes: Iterable[onnx.NodeProto], other: _Graph | None = None, known: Mapping[str, str] | None = None
     ) -> dict[str, str]:
-        """Numbers the results of nodes. A result whose counterpart in the `other` graph, as `known` names it, has another
-        number, gets that number. Returns these results with their counterparts."""
+        """Numbers the results of nodes. A result whose counterpart in the `other` graph, as `known` names it, has
+        another number, gets that number. Returns these results with their counterparts."""
         pairs: dict[str, str] = {}
         table, numbers, known = self._table, self.numbers, known or {}
         for node in nodes:
@@ -233,8 +232,8 @@ class _Graph:
         inputs: list[onnx.ValueInfoProto],
         outputs: list[onnx.ValueInfoProto],
     ) -> ir.Model:
-        """Returns the part as a model. `names` maps given tensors to the inputs of the model; `compared` maps tensors of
-        the graph to the outputs."""
+        """Returns the part as a model. `names` maps given tensors to the inputs of the model; `compared` maps tensors
+        of the graph to the outputs."""
         made = self._empty()
         constants: dict[str, None] = {}
         for node in self._model.graph.node:
