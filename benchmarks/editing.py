@@ -1,4 +1,5 @@
-"""Opens a model of 10,000 nodes, removes one node, saves it: processor seconds, beside GraphSurgeon. Extracts a small
+"""Opens a model of 10,000 nodes, removes one node, saves it: processor seconds, beside GraphSurgeon. Edits one node of
+15,000 by the command, compared with the original: processor seconds of all processes, imports included. Extracts a small
 part of a model of 3 GB: peak memory of the largest process, beside onnx.utils.extract_model.
 
 Each run is a process of its own. `onnxsmith` checks the model (specification, strict shape inference) before it writes;
@@ -60,6 +61,74 @@ def seconds(code: str, source: Path, target: Path) -> float:
         for _ in range(RUNS)
     ]
     return statistics.median(runs)
+
+
+LAYERS = 3_750
+WHOLE = 4.0
+PATCH = """[[step]]
+do = "remove"
+node = "same"
+"""
+GRAPHSURGEON = THEIRS.replace("node_5000", "same")
+
+
+def layered(path: Path) -> None:
+    """Writes a model of 15,000 nodes with weights: layers of MatMul, Add, Tanh and Add, and one Identity between."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    rng, nodes, weights = np.random.default_rng(0), [], []
+    for at in range(LAYERS):
+        weights.append(numpy_helper.from_array(rng.normal(0, 0.1, (16, 16)).astype(np.float32), f"w{at}"))
+        nodes += [
+            helper.make_node("MatMul", [f"x{at}", f"w{at}"], [f"m{at}"], name=f"matmul_{at}"),
+            helper.make_node("Add", [f"m{at}", "bias"], [f"s{at}"], name=f"bias_{at}"),
+            helper.make_node("Tanh", [f"s{at}"], [f"t{at}"], name=f"tanh_{at}"),
+            helper.make_node("Add", [f"t{at}", f"x{at}"], [f"x{at + 1}"], name=f"sum_{at}"),
+        ]
+    middle = LAYERS // 2
+    nodes[4 * middle + 2].input[0] = "i"
+    nodes.insert(4 * middle + 2, helper.make_node("Identity", [f"s{middle}"], ["i"], name="same"))
+    weights.append(numpy_helper.from_array(np.ones(16, np.float32), "bias"))
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 16]) for node in nodes for name in node.output
+    ]
+    first = helper.make_tensor_value_info("x0", TensorProto.FLOAT, ["n", 16])
+    graph = helper.make_graph(nodes, "layers", [first], values[-1:], weights, value_info=values[:-1])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+
+
+def of_all_processes(command: list[str]) -> float:
+    """The median of the processor seconds of a command and its child processes."""
+    watched = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN); print(used.ru_utime + used.ru_stime)"
+    )
+    runs = [
+        float(subprocess.run([sys.executable, "-c", watched, *command], check=True, capture_output=True).stdout)
+        for _ in range(RUNS)
+    ]
+    return statistics.median(runs)
+
+
+def one_node() -> bool:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source, steps = folder / "layers.onnx", folder / "patch.toml"
+        layered(source)
+        steps.write_text(PATCH)
+        edit = [sys.executable, "-m", "onnxsmith", "edit", str(source), str(steps), "-o", str(folder / "edited.onnx")]
+        ours = of_all_processes(edit)
+        plain = of_all_processes([*edit, "--no-verify"])
+        try:
+            theirs = of_all_processes([sys.executable, "-c", GRAPHSURGEON, str(source), str(folder / "other.onnx")])
+        except subprocess.CalledProcessError:
+            theirs = float("nan")
+    nodes = 4 * LAYERS + 1
+    print(f"{nodes:,} nodes, one edited, compared: {ours:.2f} s of all processes (target {WHOLE:.2f} s)")
+    print(f"the same, not compared: {plain:.2f} s")
+    print(f"GraphSurgeon, unchecked: {theirs:.2f} s; ratio {ours / theirs:.2f}")
+    return ours <= WHOLE
 
 
 LARGE = 3 * 2**30
@@ -137,7 +206,8 @@ def main() -> int:
     print(f"{NODES:,} nodes: open, remove one, check, save: {ours:.2f} s (target {TARGET:.2f} s)")
     print(f"the same, compared with the original: {whole:.2f} s in this process")
     print(f"GraphSurgeon, unchecked: {theirs:.2f} s; ratio {ours / theirs:.2f}")
-    return 0 if memory() and ours <= TARGET else 1
+    within = [ours <= TARGET, one_node(), memory()]
+    return 0 if all(within) else 1
 
 
 if __name__ == "__main__":
