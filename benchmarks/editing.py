@@ -1,6 +1,6 @@
 """Opens a model of 10,000 nodes, removes one node, saves it: processor seconds, beside GraphSurgeon. Edits one node of
-15,000 by the command, compared with the original: processor seconds of all processes, imports included. Extracts a small
-part of a model of 3 GB: peak memory of the largest process, beside onnx.utils.extract_model.
+15,000 by the command, compared with the original: processor seconds of all processes, imports included. Extracts a
+small part of a model of 3 GB: peak memory of the largest process, beside onnx.utils.extract_model.
 
 Each run is a process of its own. `onnxsmith` checks the model (specification, strict shape inference) before it writes;
 with verification it also compares it with the original. GraphSurgeon writes unchecked. Imports count apart."""

@@ -259,7 +259,8 @@ class Work:
     def finish(self) -> bool:
         """Makes the declared shapes correct again. These are the original's shapes if no step affects the value, else
         the inferred shapes. Returns whether some of the original's shapes may have changed."""
-        stale = set() if self._stands() else self._forget_stale()
+        stands = self._stands()
+        stale = set() if stands else self._forget_stale()
         if any(value.type is None or value.shape is None for value in {*stale, *self.model.graph.outputs}):
             self._inferred = False
             self.infer()
@@ -270,7 +271,8 @@ class Work:
                 value.type, value.shape = declared.type, declared.shape
         self._complete_outputs()
         self._keep_declared(stale)
-        self._forget_made_names()
+        if not stands:
+            self._forget_made_names()
         for value in {*stale, *self._declared}:
             if value.type is None:  # a value without a type may not be declared
                 value.shape = None
