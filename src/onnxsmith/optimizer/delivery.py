@@ -17,9 +17,8 @@ from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.parts.written_files import Written
 from onnxsmith.base.report.parts.written_files import written as files_written
 from onnxsmith.base.settings import Save
-from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import staged
-from onnxsmith.verification.intermediate_declarations import correct_intermediates
+from onnxsmith.verification.intermediate_declarations import corrected_clause
 from onnxsmith.verification.output_declarations import settled, with_clauses
 
 if TYPE_CHECKING:
@@ -42,11 +41,9 @@ class Delivery:
     most: float | None
     check: Callable[..., object]
     """Checks a model against the specification, with the strictest check that the original passes."""
-    original: Path | ir.Model
-    """Is the model that was simplified, which may declare wrong shapes."""
 
-    def __call__(self, simple: ir.Model) -> tuple[Verification, Written]:
-        said = correct_intermediates(simple, like=load(self.original))
+    def __call__(self, simple: ir.Model, part: Simplification) -> tuple[Verification, Written]:
+        said = corrected_clause(part.misdeclared)
         if self.output is None:
             found = settled(with_clauses(self.verified(simple), said), simple)
             return found, Written({}, "no output was requested")
@@ -108,7 +105,7 @@ def _bit_exact(delivery: Delivery, run: faulty_rewrites.Simplify) -> Delivered |
     the check does not pass then, either."""
     with stage("simplify"):
         model, part = run(exactness="bitwise")
-    found = Delivered(model, replace(part, notes=(*part.notes, _BIT_EXACT)), *delivery(model))
+    found = Delivered(model, replace(part, notes=(*part.notes, _BIT_EXACT)), *delivery(model, part))
     return found if found.verification.equal else None
 
 
@@ -121,7 +118,7 @@ def _without_culprits(
     """Verifies and writes the model. If it differs or does not run, simplifies again without the faulty rewrites."""
     trouble: OnnxsmithError | None = None
     try:
-        found = Delivered(model, part, *delivery(model))
+        found = Delivered(model, part, *delivery(model, part))
         if found.verification.equal or not delivery.asked:
             return found
         if found.verification.unsure:
@@ -136,7 +133,7 @@ def _without_culprits(
         kept = faulty_rewrites.without_culprits(run, delivery.verified, delivery.check)
     if kept is not None:
         part = replace(kept.part, notes=part.notes)
-        return Delivered(kept.model, part, *delivery(kept.model))
+        return Delivered(kept.model, part, *delivery(kept.model, part))
     if trouble is not None:
         raise trouble
     return found

@@ -26,7 +26,7 @@ from onnxsmith.optimizer.kernels import Kernels
 from onnxsmith.optimizer.rule_selection import Chosen
 from onnxsmith.optimizer.rules.base import Rule
 from onnxsmith.optimizer.simplification_state import State
-from onnxsmith.verification.intermediate_declarations import contradicts, sizes_to_try
+from onnxsmith.verification.intermediate_declarations import contradicts, is_wrong, sizes_to_try
 
 _MOST_ROUNDS = 30
 """The most rounds. A choice: a limit in case two rules undo each other."""
@@ -80,6 +80,7 @@ def simplified(
         journal = Journal(limit, switched_off)
         _passes(copy, journal, pipeline.BEFORE, chosen)
         state = State(copy, Inference(copy), journal, kernels=kernels)
+        misdeclared = before.misdeclared(copy)
         folding_ = Folding(
             state,
             budget=growth.foldable(before.nbytes, max_growth),
@@ -102,6 +103,7 @@ def simplified(
         refused=state.journal.refused,
         rounds=rounds,
         notes=(*state.inference.notes, *folding_.notes(before.nbytes, before.least_nbytes)),
+        misdeclared=misdeclared,
     )
     return copy, part
 
@@ -182,20 +184,20 @@ def _slack(most: int, nbytes: int) -> int:
 
 @dataclass(frozen=True)
 class _Before:
-    """The size and the declared shapes of a model before it is changed."""
+    """The size and the declared shapes and types of a model before it is changed."""
 
     nodes: int
     initializers: int
     nbytes: int
     least_nbytes: int
     ports: tuple[tuple[ir.Shape | None, ir.TypeProtocol | None], ...]
+    intermediates: list[tuple[ir.Value, ir.TypeProtocol | None]]
 
     @classmethod
     def of(cls, model: ir.Model) -> _Before:
         """Measures a model, and notes each value's declared shape in its `meta`."""
-        values = [value for node in walk.all_nodes(model) for value in node.outputs]
-        values += [value for graph in walk.nested(model.graph) for value in graph.inputs]
-        for value in values:
+        results = [value for node in walk.all_nodes(model) for value in node.outputs]
+        for value in (*results, *(value for graph in walk.nested(model.graph) for value in graph.inputs)):
             if value.shape is not None:
                 value.meta[DECLARED] = value.shape
         nodes = walk.count_nodes(model)
@@ -207,7 +209,13 @@ class _Before:
             weights + _NODE_BYTES * nodes,
             weights + _LEAST_NODE_BYTES * nodes,
             tuple((port.shape.copy() if port.shape is not None else None, port.type) for port in ports),
+            [(value, value.type) for value in results if value.name and not value.is_graph_output()],
         )
+
+    def misdeclared(self, model: ir.Model) -> int:
+        """Counts the intermediate values that were declared with another shape or dtype than inference just found."""
+        sizes = sizes_to_try(model)
+        return sum(is_wrong(value.meta.get(DECLARED), type_, value, sizes) for value, type_ in self.intermediates)
 
     def restore_shapes(self, model: ir.Model) -> None:
         """Restores the declared shapes of graph inputs and outputs, which are the model's interface. Other values keep

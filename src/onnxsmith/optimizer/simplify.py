@@ -146,9 +146,7 @@ def simplify(
 
         save = replace(save, external_data=as_read(read.model, save.external_data))
         try:
-            found = delivered(
-                Delivery(output, save, verified, settings is not None, most, read.check, read.original), run
-            )
+            found = delivered(Delivery(output, save, verified, settings is not None, most, read.check), run)
         except OnnxsmithError as error:
             if settings is None or not error.problem.id.startswith("runtime/"):
                 raise

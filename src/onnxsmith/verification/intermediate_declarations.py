@@ -36,7 +36,11 @@ def correct_intermediates(model: ir.Model, *, like: ir.Model | None = None) -> s
         value.shape = (
             None if found.shape is None else ir.Shape([_known(dim, symbols) for dim in dims.written(found.shape)])
         )
-    count = max(len(wrong), len(_wrong(like)) if like is not None else 0)
+    return corrected_clause(max(len(wrong), len(_wrong(like)) if like is not None else 0))
+
+
+def corrected_clause(count: int) -> str:
+    """Returns the clause for the headline on wrong declarations that were corrected; "" if none was wrong."""
     if not count:
         return ""
     was = "was" if count == 1 else "were"
@@ -63,7 +67,7 @@ def _wrong(model: ir.Model) -> list[tuple[ir.Value, ir.Value]]:
         return []
     pairs = list(zip(_intermediates(model), _intermediates(inferred_alone(model)), strict=True))
     rounds = sizes_to_try(model)
-    return [(value, found) for value, found in pairs if _is_wrong(value, found, rounds)]
+    return [(value, found) for value, found in pairs if is_wrong(value.shape, value.type, found, rounds)]
 
 
 def sizes_to_try(model: ir.Model) -> list[dict[str, int]]:
@@ -74,10 +78,10 @@ def sizes_to_try(model: ir.Model) -> list[dict[str, int]]:
 
 def contradicts(declared: ir.Shape, found: ir.Shape, rounds: Sequence[Mapping[str, int]]) -> bool:
     """Whether a declared shape is wrong at some sizes of the inputs, given the shape that follows from them."""
-    if len(declared) != len(found):
+    said, known = dims.written(declared), dims.written(found)
+    if len(said) != len(known):
         return True
-    pairs = zip(dims.written(declared), dims.written(found), strict=True)
-    return any(_differ(one, other, rounds) for one, other in pairs)
+    return said != known and any(_differ(one, other, rounds) for one, other in zip(said, known, strict=True))
 
 
 def _intermediates(model: ir.Model) -> Iterator[ir.Value]:
@@ -86,11 +90,14 @@ def _intermediates(model: ir.Model) -> Iterator[ir.Value]:
         yield from (value for value in node.outputs if value.name and not value.is_graph_output())
 
 
-def _is_wrong(declared: ir.Value, found: ir.Value, rounds: Sequence[Mapping[str, int]]) -> bool:
-    both_known = declared.dtype is not None and found.dtype is not None
-    if both_known and type(declared.type) is type(found.type) and declared.dtype != found.dtype:
+def is_wrong(
+    shape: ir.Shape | None, type_: ir.TypeProtocol | None, found: ir.Value, rounds: Sequence[Mapping[str, int]]
+) -> bool:
+    """Whether a declared shape or dtype is wrong at some sizes of the inputs, given the value with what follows from
+    them."""
+    if type_ is not None and type(type_) is type(found.type) and found.dtype not in (None, type_.dtype):
         return True
-    return declared.shape is not None and found.shape is not None and contradicts(declared.shape, found.shape, rounds)
+    return shape is not None and found.shape is not None and contradicts(shape, found.shape, rounds)
 
 
 def _differ(declared: Dim | None, found: Dim | None, rounds: Sequence[Mapping[str, int]]) -> bool:

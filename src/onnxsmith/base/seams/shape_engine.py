@@ -92,6 +92,8 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
         self.enter = enter
         self.failed: Callable[[ir.Node, Exception], None] | None = None
         self.untyped: Callable[[ir.Node], None] | None = None
+        self.corrects_dtypes = False
+        """Whether the dtype that a rule gives replaces another dtype that the file declares for an intermediate value."""
         self.names_made = 0
         """How many dimensions got a new name."""
         self._symbolic_values: dict[ir.Value, Any]  # the library looks up known integers here
@@ -136,6 +138,15 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
             return
         if not all(self.is_generated_symbol(name) for name in _NAME.findall(declared)):
             self.add_symbolic_equality(found, declared)
+
+    def set_dtype(self, value: ir.Value, dtype: ir.DataType) -> bool:
+        """Sets the dtype of a value if it has none; see `corrects_dtypes`."""
+        is_wrong = value.dtype not in (None, dtype) and type(value.type) is ir.TensorType
+        if is_wrong and self.corrects_dtypes and not value.is_graph_output():
+            value.dtype = dtype
+            return True
+        changed: bool = super().set_dtype(value, dtype)
+        return changed
 
     def new_symbolic_dim(self) -> ir.SymbolicDim:
         """Returns a dimension with a new name."""

@@ -63,6 +63,7 @@ class Inference:
         self.alike = alike or Alike()
         self._model = model
         self._context = sound_shapes.context(model)
+        self._context.corrects_dtypes = True
         self._caches: dict[str, Any] = {"inference_cache": {}, "op_function_cache": {}}
         self._defaults = [value for value in model.graph.inputs if value.is_initializer()]
         self._covered = set(walk.main_graphs(model))

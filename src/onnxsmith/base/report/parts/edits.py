@@ -103,7 +103,8 @@ class Entry:
 @dataclass(frozen=True)
 class Simplification(Part):
     """The result of a simplification. Node counts include subgraphs and functions, but not Constant nodes.
-    `switched_off` are rewrites that were undone because the model differed after them."""
+    `switched_off` are rewrites that were undone because the model differed after them. `misdeclared` counts the
+    intermediate tensors that the file declared with a wrong shape or dtype."""
 
     title = "Simplification"
 
@@ -116,6 +117,7 @@ class Simplification(Part):
     rounds: int
     notes: tuple[str, ...] = ()
     switched_off: tuple[Entry, ...] = ()
+    misdeclared: int = 0
 
     def blocks(self) -> Iterator[Block]:
         yield Facts(
