@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from onnxsmith.base.problem import Problem
 from onnxsmith.runtimes._child import Child
 from onnxsmith.runtimes._isolated import Isolated
+from onnxsmith.runtimes._kept_answers import kept
 from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source
 
 _HOST = "onnxsmith.runtimes._onnxruntime_host"
@@ -78,9 +80,15 @@ def limits(*, ir_version: int, opset: int) -> dict[str, Any]:
 
 @cache
 def _kernels(domain: str, op: str) -> list[dict[str, Any]] | None:
-    """Returns the kernels. The kernels are cached: each simplification may need them, and a child takes 0.4 s to
-    start."""
-    found: list[dict[str, Any]] | None = _ask({"do": "kernels", "domain": domain, "op": op})["kernels"]
+    """Returns the kernels, which each simplification may need: a child takes 0.4 s to start."""
+
+    def ask() -> Any:
+        return _ask({"do": "kernels", "domain": domain, "op": op})["kernels"]
+
+    spec = find_spec("onnxruntime")
+    folders = (spec.submodule_search_locations or ()) if spec is not None else ()
+    found: list[dict[str, Any]] | None
+    found = kept(Path(folders[0]) / "capi", f"kernels {domain} {op}", ask) if len(folders) == 1 else ask()
     return found
 
 
