@@ -169,6 +169,8 @@ def test_what_goes_together() -> None:
     assert symbols.broadcast(["n", "Min(n, 512)"]) == "n"
     assert symbols.broadcast(["n", "2*n"]) == "2*n"
     assert symbols.broadcast(["n", "n + 1"]) == "Broadcast(n, n + 1)"  # 0 and 1 give 0
+    with symbols.assuming({"m": 2}):
+        assert symbols.broadcast(["n", "m", "n"]) == "Broadcast(m, n)"
     assert symbols.broadcast(["_d0", "_d0 + 1"]) == "Broadcast(_d0, _d0 + 1)"
     assert symbols.canonical("Broadcast(n, 1, Broadcast(m, n))") == both
     assert symbols.covers(both, "m")

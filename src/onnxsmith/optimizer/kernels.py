@@ -34,6 +34,7 @@ class Kernels:
         self._runtime = runtime
         self.newest = newest
         self._found: dict[str, dict[str, list[dict[str, Any]]] | None] = {}
+        self._refusals: dict[tuple[str, int, ir.DataType | None], str] = {}
 
     def best_opset(self, model: ir.Model, now: int) -> int:
         """Returns the opset, from `now` on, in which no operator of the model loses its kernel and most operators of
@@ -57,6 +58,12 @@ class Kernels:
     def refusal(self, op_type: str, version: int, dtype: ir.DataType | None) -> str:
         """Returns why a standard operator whose first input has this dtype must not be made at an opset: the runtime
         has no kernel for it, and would unfold it. Returns "" if it has a kernel."""
+        key = op_type, version, dtype
+        if key not in self._refusals:
+            self._refusals[key] = self._refusal(*key)
+        return self._refusals[key]
+
+    def _refusal(self, op_type: str, version: int, dtype: ir.DataType | None) -> str:
         found, since = self._of(""), self._since(op_type, "", version)
         if found is None:
             return ""

@@ -93,7 +93,7 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
         self.failed: Callable[[ir.Node, Exception], None] | None = None
         self.untyped: Callable[[ir.Node], None] | None = None
         self.corrects_dtypes = False
-        """Whether the dtype that a rule gives replaces another dtype that the file declares for an intermediate value."""
+        """Whether the dtype that a rule gives replaces another dtype that the file declares for an intermediate."""
         self.names_made = 0
         """How many dimensions got a new name."""
         self._symbolic_values: dict[ir.Value, Any]  # the library looks up known integers here

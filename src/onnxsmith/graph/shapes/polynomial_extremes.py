@@ -40,6 +40,8 @@ def broadcast(given: Sequence[Poly]) -> Poly:
 def _outgrows(a: Poly, b: Poly) -> bool:
     """Whether the broadcast of both is `a`: if `a` is a multiple of `b`, or is never smaller than `b` and is 0 if `b`
     is 0."""
+    if polynomials.is_name(a) and polynomials.is_name(b):
+        return a == b  # the rest would find the same, and a broadcast may have hundreds of names
     if polynomials.exact_quotient(a, b) is not None:
         return True
     least = bounds.limit(b, low=True)

@@ -46,6 +46,11 @@ def name(text: str) -> Poly:
     return (((text,), 1),)
 
 
+def is_name(poly: Poly) -> bool:
+    """Whether the polynomial is a name."""
+    return len(poly) == 1 and poly[0][1] == 1 and len(poly[0][0]) == 1 and isinstance(poly[0][0][0], str)
+
+
 def as_constant(poly: Poly) -> int | None:
     """Returns the value of a constant polynomial; None for other polynomials."""
     if not poly:
