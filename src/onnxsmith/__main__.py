@@ -5,6 +5,7 @@ While the command line is being imported, Ctrl-C may end the process at once: no
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from onnxsmith.base import deferred_imports, interrupts
@@ -20,7 +21,10 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 — a limit on open files stops an import, too
         sys.stderr.write(f"onnxsmith could not be started: {type(error).__name__}: {error}\n")
         sys.exit(2)
-    command_line(process_began())
+    try:
+        command_line(process_began())
+    finally:
+        gc.freeze()  # the system frees the process's memory at once; Python's last collections would visit each object
 
 
 if __name__ == "__main__":
