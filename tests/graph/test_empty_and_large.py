@@ -86,3 +86,21 @@ def test_what_the_model_needs_to_run_is_assumed() -> None:
     with inference.assumed():
         assert elements(model.graph.outputs[0]) == ["n"]
     assert elements(model.graph.outputs[0]) == ["Max(1, n)"]
+
+
+def test_what_the_model_needs_is_assumed_in_the_next_inference() -> None:
+    """A rewrite may remove the Reshape that needs n; it does not change the sizes at which the model runs."""
+    first = "t = Concat<axis = 0>(n, two, minus)\n w = Reshape(x, t)\n"
+    ports = "g (float[n,6] x) => (int64[1] y, float[a,b,c] w)"
+    before = Inference(from_text(f"{HEAD}{ports} <{NUMBERS}> {{ {SIZES} {first} y = Max(n, one) }}"))
+    after = from_text(f"{HEAD}g (float[n,6] x) => (int64[1] y) <{NUMBERS}> {{ {SIZES} y = Max(n, one) }}")
+    with Inference(after, before).assumed():
+        assert elements(after.graph.outputs[0]) == ["n"]
+
+
+def test_names_that_inference_made_up_are_not_assumed_in_the_next_one() -> None:
+    body = "i = NonZero(x)\n s = Shape<start = 1>(i)\n t = Concat<axis = 0>(s, two, minus)\n w = Reshape(i, t)"
+    model = from_text(f"{HEAD}g (float[n,6] x) => (int64[a,b,c] w) <{NUMBERS}> {{ {body} }}")
+    before = Inference(model)
+    assert before._least
+    assert not Inference(model, before)._lasting()

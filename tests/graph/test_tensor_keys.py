@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -15,7 +16,9 @@ from onnxsmith.graph.structure.tensor_keys import glimpse
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, ml_dtypes.bfloat16, ml_dtypes.int4])
 @pytest.mark.parametrize("size", [16, 20_000])
 def test_a_tensor_outside_and_in_memory_have_one_glimpse(tmp_path: Path, dtype: type, size: int) -> None:
-    arrays = [(np.random.default_rng(seed).integers(-8, 8, size)).astype(dtype) for seed in range(3)]
+    arrays: list[np.ndarray[Any, Any]] = [
+        (np.random.default_rng(seed).integers(-8, 8, size)).astype(dtype) for seed in range(3)
+    ]
     inside = [ir.tensor(array) for array in arrays]
     outside = ir.external_data.convert_tensors_to_external(inside, tmp_path, "weights")
     glimpses = [glimpse(tensor) for tensor in outside]

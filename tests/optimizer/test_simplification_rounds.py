@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx_ir as ir
 import pytest
 
 from onnxsmith.base.settings import Verify
@@ -12,6 +13,13 @@ from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.optimizer.simplification_rounds import simplified
 from onnxsmith.verification.sessions import verify_models
+
+DECLARED = """<ir_version: 8, opset_import: ["": 17]> g (float[n,4] x) => (float[n,4] y) {
+    b = Exp(x)
+    c = Sin(b)
+    d = Cos(c)
+    y = Tanh(d)
+}"""
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>'
 
@@ -65,3 +73,23 @@ def test_steps_can_be_left_out() -> None:
     model = from_text(f"{HEAD} g {MODELS['equal results of folding']}")
     result, _ = simplified(model, skip=["fold/constant", "share/nodes", "share/initializers"])
     assert len(result.graph) == len(model.graph)
+
+
+def test_wrong_declarations_are_counted_and_a_wrong_dtype_does_not_mislead() -> None:
+    model = from_text(DECLARED)
+    wrong: dict[str, tuple[ir.DataType, list[int | str]]] = {
+        "b": (ir.DataType.DOUBLE, ["n", 4]),
+        "c": (ir.DataType.FLOAT, ["n", 5]),
+        "d": (ir.DataType.FLOAT, ["n", 4]),
+    }
+    for value in (value for node in model.graph for value in node.outputs):
+        if value.name in wrong:
+            dtype, shape = wrong[value.name]
+            value.type, value.shape = ir.TensorType(dtype), ir.Shape(shape)
+    simple, part = simplified(model)
+    assert part.misdeclared == 2
+    kept = {value.name: value for node in simple.graph for value in node.outputs}
+    assert kept["b"].dtype == ir.DataType.FLOAT
+    assert kept["c"].shape is None
+    assert kept["d"].shape == ir.Shape(["n", 4])
+    assert simplified(simple)[1].misdeclared == 0

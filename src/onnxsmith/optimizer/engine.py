@@ -38,9 +38,10 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
             if node.graph is None or node.domain:
                 continue
             for id_, rule in by_type.get(node.op_type, ()):
-                match = _served(state, rule, rule.match(node), node)
+                match = rule.match(node)
                 if match is None:
                     continue
+                match = _served(state, rule, match, node)
                 if isinstance(match, NoMatch):
                     reason = signature_changes.told(match.reason, node)
                     state.journal.refuse(id_, match.place(node), reason, by_opset=isinstance(match, TooOld))
@@ -69,7 +70,7 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
 _GROWS = "constants that others read, too, would be stored twice: {:,} bytes, more than --max-growth leaves"
 
 
-def _served(state: State, rule: Rule, match: Match | NoMatch | None, node: ir.Node) -> Match | NoMatch | None:
+def _served(state: State, rule: Rule, match: Match | NoMatch, node: ir.Node) -> Match | NoMatch:
     """Returns the match, or a refusal if the runtime lacks a kernel for the operator that the rule makes, or would make
     at a newer opset."""
     if not rule.makes or state.kernels is None or not isinstance(match, Match | TooOld):

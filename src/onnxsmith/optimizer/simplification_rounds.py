@@ -118,7 +118,7 @@ def _until_still(state: State, chosen: Chosen, folding_: Folding) -> int:
         if still:
             return number
         notes = state.inference.notes
-        state.inference = Inference(state.model, state.inference.alike)
+        state.inference = Inference(state.model, state.inference)
         state.inference.notes = notes
     state.inference.notes.append(f"stopped after {_MOST_ROUNDS} rounds, though the last round still changed something")
     return _MOST_ROUNDS

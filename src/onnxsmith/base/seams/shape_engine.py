@@ -143,7 +143,7 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
         """Sets the dtype of a value if it has none; see `corrects_dtypes`."""
         is_wrong = value.dtype not in (None, dtype) and type(value.type) is ir.TensorType
         if is_wrong and self.corrects_dtypes and not value.is_graph_output():
-            value.dtype = dtype
+            value.type = ir.TensorType(dtype)  # a new one: other values may share the old one
             return True
         changed: bool = super().set_dtype(value, dtype)
         return changed

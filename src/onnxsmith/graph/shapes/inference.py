@@ -57,10 +57,11 @@ class Inference:
     """The inferred shapes of one model, with its branches and loop bodies. Shapes inside functions are unknown, because
     they differ between calls."""
 
-    def __init__(self, model: ir.Model, alike: Alike | None = None) -> None:
-        """Infers the model. `alike` has the results of an earlier inference of the same model."""
+    def __init__(self, model: ir.Model, before: Inference | None = None) -> None:
+        """Infers the model. `before` is an earlier inference of the same model before rewrites, whose results for nodes
+        and least sizes of the inputs still hold."""
         self.notes: list[str] = []
-        self.alike = alike or Alike()
+        self.alike: Alike = before.alike if before is not None else Alike()
         self._model = model
         self._context = sound_shapes.context(model)
         self._context.corrects_dtypes = True
@@ -68,7 +69,7 @@ class Inference:
         self._defaults = [value for value in model.graph.inputs if value.is_initializer()]
         self._covered = set(walk.main_graphs(model))
         self._states = LoopStates(self._context)
-        self._least: dict[str, int] = {}
+        self._least: dict[str, int] = before._lasting() if before is not None else {}
         self._assumed = symbols.assumption(self._least)
         declared = {value: value.meta.get(DECLARED) for node in walk.nodes(model.graph) for value in node.outputs}
         for graph in walk.main_graphs(model):
@@ -181,6 +182,11 @@ class Inference:
         if new:
             self._assumed = symbols.assumption(found)
         return new
+
+    def _lasting(self) -> dict[str, int]:
+        """Returns the least sizes by names of the file. Names that inference makes up stand for other dimensions in the
+        next inference."""
+        return {name: least for name, least in self._least.items() if not self._context.is_generated_symbol(name)}
 
     def _process(self, nodes: Sequence[ir.Node], graph: ir.Graph | None = None) -> None:
         part: Any = Part(nodes) if graph is None else Part(nodes, graph.initializers, tuple(graph.inputs))

@@ -164,7 +164,7 @@ def _known(context: Context, value: ir.Value) -> _Found:
 def _give(context: Context, value: ir.Value, found: _Found) -> None:
     value.shape = found.shape
     if found.dtype is not None and value.dtype != found.dtype:  # known before only if it was declared wrongly
-        value.dtype = found.dtype
+        value.type = ir.TensorType(found.dtype)
     if found.noted is not None:
         value.metadata_props[SYM_DATA_KEY] = found.noted
     if found.held is not None:

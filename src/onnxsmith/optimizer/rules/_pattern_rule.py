@@ -4,6 +4,7 @@ notation."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import onnx_ir as ir
@@ -39,12 +40,11 @@ class PatternRule(Rule):
         return {}
 
     def match(self, node: ir.Node) -> Match | NoMatch | None:
-        from onnxsmith.graph.patterns.pattern_search import every_match
-        from onnxsmith.optimizer.rules._pattern_text import read
-
-        text = read(self.pattern, self.replacement)
+        text = self._text
         if not text.producers.may_be_those_of(node):
             return None
+        from onnxsmith.graph.patterns.pattern_search import every_match
+
         for found in every_match(text.plan, node):
             more = self.check(found)
             if isinstance(more, NoMatch):
@@ -57,11 +57,17 @@ class PatternRule(Rule):
                 return refusal or Match(node, every, {"values": {**found.values, **found.attributes, **more}})
         return None
 
+    @cached_property
+    def _text(self) -> Text:
+        from onnxsmith.optimizer.rules._pattern_text import read
+
+        return read(self.pattern, self.replacement)
+
     def _made(self, text: Text) -> str:
         made = text.replacement.nodes[-1].op_type
         return f"{made} with {self.form}" if self.form else made
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
-        from onnxsmith.optimizer.rules._pattern_text import read, written
+        from onnxsmith.optimizer.rules._pattern_text import written
 
-        return written(tape, read(self.pattern, self.replacement).replacement, match.found["values"])
+        return written(tape, self._text.replacement, match.found["values"])
