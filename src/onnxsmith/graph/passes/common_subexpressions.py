@@ -44,8 +44,10 @@ def _merged(graph: ir.Graph, functions: set[tuple[str, str]], may: May) -> Itera
         if node.domain or node.op_type in _UNREPEATABLE or (node.domain, node.op_type) in functions:
             continue
         first = seen.setdefault(_key(node), node)
+        if first is node or not _may_stand_for(first, node):
+            continue
         where = f"{walk.node_label(node)} = {walk.node_label(first)}"
-        if first is node or not _may_stand_for(first, node) or not may(where):
+        if not may(where):
             continue
         for old, new in zip(node.outputs, first.outputs, strict=True):
             take_over(old, new)
