@@ -322,19 +322,20 @@ def left_behind(target: Path) -> list[Path]:
 
 
 def named_data(target: Path) -> list[str]:
-    """Returns the names of the data files that the model at `target` reads, in order, without links out of its folder.
-    The message is not parsed if the model has no data files, as most."""
-    if not _holds(target, b"location"):  # the key under which a tensor names its file
-        return []
+    """Returns the names of the data files that the model at `target` reads, in order, without links out of its
+    folder."""
     folder = Path(os.path.realpath(target.parent))
     return [name for name in _locations(target) if Path(os.path.realpath(folder / name)).is_relative_to(folder)]
 
 
 def _locations(target: Path) -> list[str]:
-    """Returns the names of the data files of the model at `target`."""
+    """Returns the names of the data files of the model at `target`. The message is not parsed if the model has no data
+    files, as most."""
     if not target.is_file():
         return []
     try:
+        if not _holds(target, b"location"):  # the key under which a tensor names its file
+            return []
         old = onnx.load(target, load_external_data=False)
     except Exception:  # noqa: BLE001 — the file is not a model, so it has no data files
         return []
