@@ -20,6 +20,7 @@ from onnxsmith.base.report.parts.verification import OutputCheck, Verification
 from onnxsmith.base.settings import Verify
 from onnxsmith.base.words import first_few, several
 from onnxsmith.graph.files.load import message
+from onnxsmith.graph.files.sharing import LARGE, held
 from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.graph.surgery import changed_region
 from onnxsmith.graph.surgery.changed_region import Region
@@ -64,6 +65,8 @@ def compared_where_changed(
     """
     if reference.interface.inputs != candidate.interface.inputs:
         return None
+    if any(isinstance(one.source, ir.Model) and held(one.source) > LARGE for one in (reference, candidate)):
+        return None  # a message would be one more copy of the weights
     inputs = {port.name: port.name for port in reference.interface.inputs}
     with stage("compare"):
         region = changed_region.find(message(reference.source), message(candidate.source), outputs, inputs, known)
