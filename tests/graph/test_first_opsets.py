@@ -17,7 +17,7 @@ from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.structure import schema
 from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.graph.surgery.raisings.base import raisings
-from onnxsmith.runtimes.reference import Evaluator
+from onnxsmith.runtimes._reference_evaluator import Evaluator
 
 RTOL, ATOL = 1e-5, 2e-6
 """Float32 rounds to 6e-8, and the longest sum of a model has 60 terms."""

@@ -11,10 +11,8 @@ from tests.suites import pool
 
 @pytest.fixture(autouse=True, scope="module")
 def _pooled() -> Iterator[None]:
-    """Folding, too, gets a process that is there already."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("onnxsmith.runtimes.onnxruntime.Child", pool.Pooled)
-        yield
+    """Ends the processes of a module's runs after the module."""
+    yield
     pool.close()
 
 

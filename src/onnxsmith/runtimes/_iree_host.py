@@ -32,8 +32,8 @@ from onnxsmith.graph.surgery.names import fix_symbols
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._dtypes import numpy_dtype
 from onnxsmith.runtimes._hosting import Hosting
+from onnxsmith.runtimes._reference_evaluator import read
 from onnxsmith.runtimes.base import Array, Outputs, Value
-from onnxsmith.runtimes.reference import read
 
 _FLAGS = (
     "--iree-hal-target-backends=llvm-cpu",

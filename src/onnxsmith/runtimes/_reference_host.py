@@ -8,8 +8,8 @@ from typing import Any
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._hosting import Hosting
+from onnxsmith.runtimes._reference_evaluator import Evaluator, read, traced
 from onnxsmith.runtimes.base import Outputs, Session, Value
-from onnxsmith.runtimes.reference import Evaluator, read, traced
 
 
 class Host(Hosting[Session]):

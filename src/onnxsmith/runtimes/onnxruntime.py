@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.runtimes._child import Child
+from onnxsmith.runtimes import _idle
 from onnxsmith.runtimes._isolated import Isolated
 from onnxsmith.runtimes._kept_answers import kept
 from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source
@@ -93,9 +93,11 @@ def _kernels(domain: str, op: str) -> list[dict[str, Any]] | None:
 
 
 def _ask(request: dict[str, Any]) -> dict[str, Any]:
-    child = Child(_HOST, "main", what="onnxruntime")
+    child = _idle.started(_HOST, "onnxruntime")
     try:
         head, _ = child.ask(request, time_limit=60)
-        return head
-    finally:
+    except BaseException:
         child.close()
+        raise
+    _idle.retire(child, _HOST, [])  # the next model may need a child
+    return head

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from onnxsmith.base.options import argument, flag, option
 from onnxsmith.base.report.base import Report
 from onnxsmith.cli.commands.base import Command
+
+if TYPE_CHECKING:
+    from onnxsmith.comparison.outputs.single_input_layers import LayerOptions
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,7 @@ class Compare(Command):
     def run(self) -> Report:
         from onnxsmith.cli.commands._edit_options import selectors
         from onnxsmith.comparison.outputs.compare import compare
-        from onnxsmith.comparison.outputs.single_input_layers import LayerOptions
         from onnxsmith.verification.inputs import user_inputs
-
-        layers = LayerOptions(self.memory * 2**20, self.min_paired)
 
         return compare(
             self.reference,
@@ -102,7 +103,7 @@ class Compare(Command):
             runtime=self.runtime,
             generate=not self.only_given,
             seed=self.seed,
-            per_layer=layers if self.per_layer else False,
+            per_layer=self._layers() if self.per_layer else False,
             tolerance=self.tolerance,
             worst_input=self.worst_input,
             start=selectors(self.start),
@@ -111,6 +112,11 @@ class Compare(Command):
             state=self.state,
             free=self.free,
         ).report
+
+    def _layers(self) -> LayerOptions:
+        from onnxsmith.comparison.outputs.single_input_layers import LayerOptions
+
+        return LayerOptions(self.memory * 2**20, self.min_paired)
 
 
 @dataclass(frozen=True)

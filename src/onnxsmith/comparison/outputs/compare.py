@@ -7,24 +7,22 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.layers import Layers, LayersByInput
 from onnxsmith.base.report.parts.verification import Steps, Verification
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.comparison.outputs import unlike_inputs as unlike
+from onnxsmith.comparison.outputs.candidate_state import Recorder
 from onnxsmith.comparison.outputs.candidate_state import compared as in_steps
 from onnxsmith.comparison.outputs.comparison_setup import Compared, Section, compared, elsewhere, exact
-from onnxsmith.comparison.outputs.layer_stage import Staged, layered
 from onnxsmith.comparison.outputs.reference_steps import rolled
 from onnxsmith.comparison.outputs.sides import SideSource, under
-from onnxsmith.comparison.outputs.single_input_layers import LayerOptions
 from onnxsmith.comparison.outputs.two_sides import TwoSides, unoptimised
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
@@ -32,6 +30,7 @@ from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.runtimes.base import Program
 from onnxsmith.verification import runtime_choice
 from onnxsmith.verification.explore import Explorer
+from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.inputs.input_files import write_npz
 from onnxsmith.verification.inputs.user_inputs import Inputs
 from onnxsmith.verification.ladder import climbed
@@ -39,6 +38,10 @@ from onnxsmith.verification.run import summary
 from onnxsmith.verification.runtime_choice import LACKS, offered
 from onnxsmith.verification.verification_verdict import problems, verdict
 from onnxsmith.verification.verify import Side
+
+if TYPE_CHECKING:  # modules that only a comparison by layer needs are imported with it
+    from onnxsmith.comparison.outputs.layer_stage import Staged
+    from onnxsmith.comparison.outputs.single_input_layers import LayerOptions
 
 
 @identifies("reference", "candidate")
@@ -159,6 +162,7 @@ def _report(
 ) -> Report:
     a, b, asked = read.a, read.b, read
     taken: tuple[Part, ...] = ()
+    a.join(b)
     for one in (a, b):
         one.preparer.expect()
     try:
@@ -192,17 +196,24 @@ def _report(
     if worst_input is not None and worst:
         write_npz(Path(worst_input), worst[0].values)
     part = replace(part, notes=(*read.notes, *part.notes), untried=(*part.untried, *read.clauses))
-    staged = Staged()
-    if per_layer and worst:
-        options = per_layer if isinstance(per_layer, LayerOptions) else LayerOptions()
-        staged = layered(read, part, worst[0], recorder, options)
-    parts = (part, *taken, *staged.parts)
-    ended = verdict(part) if staged.verdict is None else staged.verdict
+    staged = _staged(read, part, worst[0], recorder, per_layer) if per_layer and worst else None
+    parts = (part, *taken, *(staged.parts if staged is not None else ()))
+    ended = verdict(part) if staged is None or staged.verdict is None else staged.verdict
     found = tuple(unlike.told(one, a.interface, b.interface) for one in problems(part))
     if not per_layer and a.model is not None and b.model is not None:
         found = tuple(_with_ways(one) for one in found)
-    found += staged.problems
+    found += staged.problems if staged is not None else ()
     return Report("compare", ended, (*parts, Timing(clock.passed())), found, headline=_headline(a, b, part, parts))
+
+
+def _staged(
+    read: Compared, part: Verification, worst: Feed, recorder: Recorder, per_layer: bool | LayerOptions
+) -> Staged:
+    """Compares the layers on the input of the largest difference."""
+    from onnxsmith.comparison.outputs.layer_stage import layered
+    from onnxsmith.comparison.outputs.single_input_layers import LayerOptions
+
+    return layered(read, part, worst, recorder, LayerOptions() if isinstance(per_layer, bool) else per_layer)
 
 
 def _is_standard(a: SideSource, b: SideSource) -> bool:
@@ -256,10 +267,14 @@ def _side_that_runs(read: Compared) -> tuple[Part, ...]:
 
 
 def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[Part]) -> str:
-    layers = next((one for one in parts if isinstance(one, Layers)), None)
+    layers = by_input = None
     where = also = ""
     steps = next((one for one in parts if isinstance(one, Steps)), None)
-    by_input = next((one for one in parts if isinstance(one, LayersByInput)), None)
+    if len(parts) > 1:
+        from onnxsmith.base.report.parts.layers import Layers, LayersByInput
+
+        layers = next((one for one in parts if isinstance(one, Layers)), None)
+        by_input = next((one for one in parts if isinstance(one, LayersByInput)), None)
     begins = f"on {by_input.first}" if by_input is not None and by_input.first else ""
     begins = f"at {steps.first}" if steps is not None and steps.first else begins
     if layers is not None:

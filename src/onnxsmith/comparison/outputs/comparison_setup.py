@@ -24,10 +24,7 @@ from onnxsmith.comparison.outputs.sides import (
     side,
     under,
 )
-from onnxsmith.comparison.outputs.single_input_layers import only_grown
 from onnxsmith.comparison.outputs.state_names import fed_back
-from onnxsmith.editor.edit import Edit
-from onnxsmith.editor.steps.extract import Extract
 from onnxsmith.exporter.factory import is_target
 from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.graph.structure.signature import Signature, signature
@@ -80,6 +77,9 @@ def sections(section: Section, a: SideSource, b: SideSource) -> tuple[SideSource
 def _cut(section: Section, side: SideSource) -> SideSource:
     if side.model is None:
         raise _no_part(side)
+    from onnxsmith.editor.edit import Edit
+    from onnxsmith.editor.steps.extract import Extract
+
     try:
         edit = Edit(side.model, None, verify=False)
         edit.apply([Extract(from_=list(section.start) or None, to=list(section.end) or None)])
@@ -217,8 +217,13 @@ def _arbiter(a: SideSource, b: SideSource) -> Arbiter | None:
         session = float64_session.in_double(other)
         return session and under(session, b.interface, a.interface)
 
+    def grown(feed: Feed) -> bool:
+        from onnxsmith.comparison.outputs.single_input_layers import only_grown
+
+        return only_grown(a, b, feed)
+
     if a.source == b.source and not _alike(a, b):
-        return Arbiter(lambda: float64_session.in_double(graph), candidate, lambda feed: only_grown(a, b, feed))
+        return Arbiter(lambda: float64_session.in_double(graph), candidate, grown)
     return Arbiter(lambda: float64_session.in_double(graph), candidate)
 
 

@@ -27,6 +27,9 @@ from onnxsmith.verification.by_layer.value_bundle import is_bundle
 from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.session_view import View
 
+_SESSIONS = 3
+"""Counts the sessions that a side keeps: of the side, of its probe, and of the conditions that decide its branches."""
+
 
 @dataclass(eq=False)
 class SideSource:
@@ -55,9 +58,14 @@ class SideSource:
 
     @cached_property
     def preparer(self) -> Preparer:
-        """Prepares the side, whole, cut, or with other weights, in one process. It keeps three sessions: of the side,
-        of its probe, and of the conditions that decide its branches."""
-        return self.runtime.preparer(keep=3)
+        """Prepares the side, whole, cut, or with other weights, in one process."""
+        return self.runtime.preparer(keep=_SESSIONS)
+
+    def join(self, other: SideSource) -> None:
+        """Makes both sides run in one process, if one runtime runs both graphs. A second process would import the
+        runtime again."""
+        if self.model is not None and other.model is not None and self.runtime.title == other.runtime.title:
+            self.__dict__["preparer"] = other.__dict__["preparer"] = self.runtime.preparer(keep=2 * _SESSIONS)
 
     @property
     def only_input(self) -> Mapping[str, Any] | None:

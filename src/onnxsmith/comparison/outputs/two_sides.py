@@ -57,6 +57,7 @@ class TwoSides(Subject):
     def compared(self) -> Verification:
         """Compares the sides, and closes both."""
         a, b = self.read.a, self.read.b
+        a.join(b)
         try:
             with stage("verify"), a.prepare() as first, b.prepare() as second, ExitStack() as probes:
                 sides = Side(a.label, first), Side(b.label, under(second, b.interface, a.interface))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes.base import Array, Feeds, Value
-from onnxsmith.verification.by_layer.loop_divergence import Inner
 from onnxsmith.verification.by_layer.side_outline import Outline, Step
 from onnxsmith.verification.rounding import Rounding
+
+if TYPE_CHECKING:
+    from onnxsmith.verification.by_layer.loop_divergence import Inner
 
 Values = dict[str, Value]
 
