@@ -85,15 +85,16 @@ SIGNATURES = {
     "check": (
         "(model: 'Source', targets: 'Sequence[str]' = ('all',), output: 'str | Path | None' = None, *, "
         "fix: 'bool' = False, inputs: 'Inputs' = (), verify: 'Verify' = Verify(runtime=None, seed=0, "
-        "tolerance=None, sizes=(), free=()), save: 'Save' = Save(external_data=None, write_unsure=False), "
-        "time_limit: 'float' = 60.0) -> 'Result'"
+        "tolerance=None, sizes=(), free=(), thorough=False), "
+        "save: 'Save' = Save(external_data=None, write_unsure=False), time_limit: 'float' = 60.0) -> 'Result'"
     ),
     "compare": (
         "(reference: 'Any', candidate: 'Any', *, inputs: 'Inputs' = (), sizes: 'Sizes | None' = None, "
         "runtime: 'str | None' = None, generate: 'bool' = True, seed: 'int' = 0, "
         "per_layer: 'bool | LayerOptions' = False, tolerance: 'float | None' = None, "
         "worst_input: 'str | Path | None' = None, start: 'Sequence[Any]' = (), end: 'Sequence[Any]' = (), "
-        "steps: 'int' = 0, state: 'Sequence[str]' = (), free: 'Sequence[str]' = ()) -> 'Result'"
+        "steps: 'int' = 0, state: 'Sequence[str]' = (), free: 'Sequence[str]' = (), "
+        "thorough: 'bool' = False) -> 'Result'"
     ),
     "diagnose": (
         "(model: 'Any', args: 'Sequence[Any]' = (), kwargs: 'Mapping[str, Any] | None' = None, *, "

@@ -17,7 +17,8 @@ class Verify:
     fixes symbolic dimensions, or limits them to a range: `{"batch": 1, "height": (64, 1024)}`, or texts such as
     `batch=1` and `height=64..1024`. `free` names outputs that are free by definition: `sign:vectors` up to a sign of
     each column, `sign:u+vh:-1` one sign for a column of `u` and a row of `vh`, `order:boxes+scores` up to the order of
-    the rows.
+    the rows. `thorough` collects all evidence, also where it takes many times longer than running both models; the
+    report names what the default leaves out.
     """
 
     runtime: str | None = option(
@@ -38,6 +39,7 @@ class Verify:
         default=(),
         metavar="KIND:NAME",
     )
+    thorough: bool = flag("spend the time for all evidence that the two are equal, however large the model")
 
 
 @dataclass(frozen=True)

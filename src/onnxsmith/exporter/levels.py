@@ -18,6 +18,7 @@ from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Session
 from onnxsmith.verification.arbiter import Arbiter
+from onnxsmith.verification.budget import Budget
 from onnxsmith.verification.explore import Plan, Run
 from onnxsmith.verification.optimisation_levels import agreement_at_both, both_levels, on_some
 from onnxsmith.verification.probe import Probe
@@ -71,6 +72,7 @@ class AtLevels:
     arbiter: Arbiter
     sized: Callable[[Mapping[str, int]], Mapping[str, Rounding]]
     feeding: Feeding | None
+    budget: Budget
     answers: Answers = field(default_factory=Answers)
 
     def compared(self, plan: Plan, runs: list[Run]) -> Verification:
@@ -83,7 +85,9 @@ class AtLevels:
             has_levels = options == Options() and "disable" in chosen.levels
             plain = replace(options, optimization="disable") if has_levels else options
             probe = stack.enter_context(Probe(self.candidate, lambda model: preparer.prepare(model, plain)))
-            evidence = replace(Evidence.of(None, probe, self.arbiter), sized=self.sized, sides=probe)
+            evidence = replace(
+                Evidence.of(None, probe, self.arbiter), sized=self.sized, sides=probe, budget=self.budget
+            )
             further = replace(evidence, faults=None)
             if not has_levels:
                 return self._once(session, plan, evidence, runs)

@@ -25,6 +25,7 @@ from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram, in_double, in_single
 from onnxsmith.verification import free_values, runtime_choice
 from onnxsmith.verification.arbiter import Arbiter
+from onnxsmith.verification.budget import Budget
 from onnxsmith.verification.explore import Plan, Run
 from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.inputs.generate import Feed, Generator
@@ -104,7 +105,8 @@ class ModuleAndGraph(Subject):
 
                     feeding = Feeding(self.carried, reference.program)
                 sized = partial(_sized, self.shaped)
-                sides = AtLevels(name, reference, self.candidate, self.tolerances, arbiter, sized, feeding)
+                budget = Budget(thorough=self.settings.thorough)
+                sides = AtLevels(name, reference, self.candidate, self.tolerances, arbiter, sized, feeding, budget)
                 found = sides.compared(self.plan, self.runs)
                 failure = sides.answers.none
                 if self.by_standard and failure is not None and failure.id in runtime_choice.FAILS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -56,22 +57,44 @@ class Isolated(Preparer):
         self._released: list[int] = []
         """Lists the sessions that the child drops with the next request."""
 
-    def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
-        return self.turned(source, options or Options(), interface)
+    def prepare(
+        self,
+        source: Source,
+        options: Options | None = None,
+        *,
+        interface: Signature | None = None,
+        read: ir.Model | None = None,
+    ) -> Session:
+        return self.turned(source, options or Options(), interface, read)
 
-    def turned(self, source: Source, options: Options, interface: Signature | None = None) -> Turn:
+    def turned(
+        self, source: Source, options: Options, interface: Signature | None = None, read: ir.Model | None = None
+    ) -> Turn:
         """Returns a session for the model. Ends the oldest session if there are more than `keep`."""
         model: Path | ir.Model = onnx_source(source)
         # A file whose interface is known is not read here: the runtime reads it.
-        read = None if interface is not None and isinstance(model, Path) else load(model)
+        if read is None and not (interface is not None and isinstance(model, Path)):
+            read = load(model)
         ports = signature(read) if interface is None and read is not None else interface
         assert ports is not None
-        self.check(ports)
+        return self.begun(
+            on_disk(model, refer=self._refers), ports, options, weight_of(model if read is None else read)
+        )
+
+    def begun(
+        self,
+        files: AbstractContextManager[tuple[Path, Path | None]],
+        interface: Signature,
+        options: Options,
+        weight: int,
+    ) -> Turn:
+        """Returns a session for the model in `files`, which holds its path and the folder of its weights."""
+        self.check(interface)
         while len(self._kept) >= self._keep:  # frees their memory before the next model needs it
             self._kept[0].end()
         with contextlib.ExitStack() as file:
-            path, weights = file.enter_context(on_disk(model, refer=self._refers))
-            made = self.session(ports, _request(path, weights, options, self.what), options, _weight(read, path))
+            path, weights = file.enter_context(files)
+            made = self.session(interface, _request(path, weights, options, self.what), options, weight)
             made.begin()
             made.file = file.pop_all()
         self._kept.append(made)
@@ -195,10 +218,10 @@ class Isolated(Preparer):
         self._child = self._spare = None
 
 
-def _weight(model: ir.Model | None, path: Path) -> int:
-    """Returns the bytes of the model's weights; of its files if the model was not read."""
-    if model is None:
-        files = (path, *(path.parent / name for name in named_data(path)))
+def weight_of(model: Path | ir.Model) -> int:
+    """Returns the bytes of a model's weights, or of the files of a model that was not read."""
+    if isinstance(model, Path):
+        files = (model, *(model.parent / name for name in named_data(model)))
         return sum(file.stat().st_size for file in files if file.is_file())
     return sum(tensor.nbytes for tensor in walk.initializer_tensors(model))
 

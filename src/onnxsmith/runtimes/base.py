@@ -5,6 +5,7 @@ Runtimes are found by their files. The name of a helper module starts with an un
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -140,13 +141,32 @@ class Preparer(ABC):
     """
 
     @abstractmethod
-    def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
-        """Prepares the model, and returns a session for it. `interface` is its signature, if the caller already knows
-        it.
+    def prepare(
+        self,
+        source: Source,
+        options: Options | None = None,
+        *,
+        interface: Signature | None = None,
+        read: ir.Model | None = None,
+    ) -> Session:
+        """Prepares the model, and returns a session for it. `interface` is its signature, and `read` the model in the
+        file `source`, if the caller already has them.
 
         Raises:
             OnnxsmithError: the errors of `Runtime.prepare`.
         """
+
+    def extended(
+        self, file: Path, model: ir.Model, added: bytes, interface: Signature, options: Options | None = None
+    ) -> Session | None:
+        """Returns a session of the `model` in `file` with further inputs. `added` is a message that extends the file's
+        if it follows the file's bytes; `interface` has the further inputs. Returns None if this preparer cannot extend
+        the file.
+
+        Raises:
+            OnnxsmithError: the errors of `Runtime.prepare`.
+        """
+        return None
 
     @abstractmethod
     def close(self) -> None:
@@ -174,7 +194,14 @@ class _OneByOne(Preparer):
         self._runtime, self._keep = runtime, keep
         self._sessions: list[Session] = []
 
-    def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
+    def prepare(
+        self,
+        source: Source,
+        options: Options | None = None,
+        *,
+        interface: Signature | None = None,
+        read: ir.Model | None = None,
+    ) -> Session:
         while len(self._sessions) >= self._keep:
             self._sessions.pop(0).close()
         self._sessions.append(self._runtime.prepare(source, options))
@@ -335,8 +362,20 @@ class _ChosenPreparer(Preparer):
     def __init__(self, preparer: Preparer, chosen: Callable[[Options | None], Options]) -> None:
         self._preparer, self._chosen = preparer, chosen
 
-    def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
-        return self._preparer.prepare(source, self._chosen(options), interface=interface)
+    def prepare(
+        self,
+        source: Source,
+        options: Options | None = None,
+        *,
+        interface: Signature | None = None,
+        read: ir.Model | None = None,
+    ) -> Session:
+        return self._preparer.prepare(source, self._chosen(options), interface=interface, read=read)
+
+    def extended(
+        self, file: Path, model: ir.Model, added: bytes, interface: Signature, options: Options | None = None
+    ) -> Session | None:
+        return self._preparer.extended(file, model, added, interface, self._chosen(options))
 
     def close(self) -> None:
         self._preparer.close()
@@ -371,6 +410,17 @@ def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Pa
         if weights is None:
             save_for_now(model, path, external_data=True if held(model) > LARGE else None)
         yield path, weights
+
+
+@contextmanager
+def appended(file: Path, added: bytes) -> Iterator[tuple[Path, Path | None]]:
+    """Yields the path of a temporary copy of the file with these bytes behind it, in the form of `on_disk`."""
+    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+        path = Path(folder) / "model.onnx"
+        shutil.copyfile(file, path)
+        with path.open("ab") as copy:
+            copy.write(added)
+        yield path, None
 
 
 def onnx_source(source: Source) -> Path | ir.Model:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import onnx_ir as ir
+
 from onnxsmith.base.problem import Problem
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes._isolated import Isolated, Turn
@@ -51,9 +53,11 @@ class _Isolated(Isolated):
     def __init__(self, keep: int = 1) -> None:
         super().__init__("onnxsmith.runtimes._iree_host", "IREE", keep=keep)
 
-    def turned(self, source: Source, options: Options, interface: Signature | None = None) -> Turn:
+    def turned(
+        self, source: Source, options: Options, interface: Signature | None = None, read: ir.Model | None = None
+    ) -> Turn:
         refuse_other_devices("IREE", options)
-        return super().turned(source, options, interface)
+        return super().turned(source, options, interface, read)
 
     def check(self, interface: Signature) -> None:
         refuse_ports(

@@ -8,11 +8,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import onnx_ir as ir
+
 from onnxsmith.base.problem import Problem
+from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes import _idle
-from onnxsmith.runtimes._isolated import Isolated
+from onnxsmith.runtimes._isolated import Isolated, weight_of
 from onnxsmith.runtimes._kept_answers import kept
-from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source
+from onnxsmith.runtimes.base import Options, Preparer, Runtime, Session, Source, appended
 
 _HOST = "onnxsmith.runtimes._onnxruntime_host"
 
@@ -52,13 +56,23 @@ class OnnxRuntime(Runtime):
         return _kernels(domain, op)
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:
-        return self._isolated().alone(source, options or Options())
+        return _Isolated(keep=1).alone(source, options or Options())
 
     def preparer(self, *, keep: int = 1) -> Preparer:
-        return self._isolated(keep)
+        return _Isolated(keep)
 
-    def _isolated(self, keep: int = 1) -> Isolated:
-        return Isolated(_HOST, "onnxruntime", keep=keep, levels=self.levels)
+
+class _Isolated(Isolated):
+    def __init__(self, keep: int) -> None:
+        super().__init__(_HOST, "onnxruntime", keep=keep, levels=OnnxRuntime.levels)
+
+    def extended(
+        self, file: Path, model: ir.Model, added: bytes, interface: Signature, options: Options | None = None
+    ) -> Session | None:
+        is_whole = not any(isinstance(tensor, ir.ExternalTensor) for tensor in walk.initializer_tensors(model))
+        if file.suffix != ".onnx" or not is_whole:
+            return None
+        return self.begun(appended(file, added), interface, options or Options(), weight_of(model))
 
 
 def available_providers() -> dict[str, Any]:

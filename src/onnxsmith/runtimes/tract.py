@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import onnx_ir as ir
+
 from onnxsmith.base.problem import Problem, problem
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure import walk
@@ -47,7 +49,9 @@ class _Isolated(Isolated):
     def __init__(self, keep: int = 1) -> None:
         super().__init__("onnxsmith.runtimes._tract_host", "tract", refers=False, keep=keep)
 
-    def turned(self, source: Source, options: Options, interface: Signature | None = None) -> Turn:
+    def turned(
+        self, source: Source, options: Options, interface: Signature | None = None, read: ir.Model | None = None
+    ) -> Turn:
         refuse_other_devices("tract", options)
         return super().turned(_plain(source), options, interface)
 

@@ -76,9 +76,11 @@ class _Isolated(Isolated):
     def __init__(self, keep: int = 1) -> None:
         super().__init__(_HOST, "onnxruntime-web", refers=False, keep=keep, levels=Web.levels)
 
-    def turned(self, source: Source, options: Options, interface: Signature | None = None) -> Turn:
+    def turned(
+        self, source: Source, options: Options, interface: Signature | None = None, read: ir.Model | None = None
+    ) -> Turn:
         refuse_other_devices("onnxruntime-web", options)
-        return super().turned(source, options, interface)
+        return super().turned(source, options, interface, read)
 
     def check(self, interface: Signature) -> None:
         def reason(_: str, port: Port) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 
 from onnxsmith.base.report.parts.verification import FEW, Power
 from onnxsmith.runtimes.base import Outputs
+from onnxsmith.verification.budget import Budget
 from onnxsmith.verification.explore import Run
 from onnxsmith.verification.input_search import has_finite_output
 from onnxsmith.verification.probe import ADDED, EACH, TABLE, Probe
@@ -37,6 +38,8 @@ rounding."""
 MOST = 24
 """Limits the weights that are tried, evenly chosen from the first to the last. A choice: each weight needs a run of the
 model."""
+LEAST = 8
+"""Counts the weights that are tried beside the first, if the budget allows no more. A choice."""
 _ENOUGH = round(1 / FEW)
 """Counts the weights that have to move the outputs, so that a single missed weight is no more than a share of `FEW`."""
 _INPUTS = 2
@@ -59,10 +62,18 @@ class Check(Protocol):
 
 
 def measured(
-    probe: Probe, runs: Sequence[Run], check: Check, *, seed: int = 0, quantises: bool = False
+    probe: Probe,
+    runs: Sequence[Run],
+    check: Check,
+    *,
+    seed: int = 0,
+    quantises: bool = False,
+    budget: Budget | None = None,
 ) -> Power | None:
     """Counts the faults that the check sees. None if the model does not run with other weights, or holds no floats.
-    With `quantises`, the model rounds intermediate values to steps, which may hide a small fault completely."""
+    With `quantises`, the model rounds intermediate values to steps, which may hide a small fault completely. `budget`
+    says how many faults are worth their time; without it, all are."""
+    budget = budget or Budget(thorough=True)
     usable = _usable(_largest_first(runs), probe)
     if not usable:
         return None
@@ -76,14 +87,14 @@ def measured(
         return probe.faulty_input(run.feed, name, share, seed, manner=manner)
 
     units = {name: unit(value) for name, value in usable[0].feed.values.items()}
-    of_inputs = _Planting("inputs", inputs, usable, probe, check, in_input, units)
+    of_inputs = _Planting("inputs", inputs, usable, probe, check, in_input, units, budget)
     if not weights:
         return of_inputs.power()
     units = {
         name: 0.0 if weight.is_levels else unit(np.empty(0, weight.tensor.dtype.numpy()))
         for name, weight in weights.items()
     }
-    found = _Planting("weights", list(weights), usable, probe, check, in_weight, units, quantises).power()
+    found = _Planting("weights", list(weights), usable, probe, check, in_weight, units, budget, quantises).power()
     if found is None or found.moving:
         return found
     other = of_inputs.power()  # the weights are tables, and these inputs read no changed entry
@@ -102,6 +113,7 @@ class _Planting:
     answer: Callable[[Run, float, str, str], Outputs | None]
     units: Mapping[str, float]
     """Holds the unit roundoff of each changed tensor: in bfloat16, 1% is only one or two roundings."""
+    budget: Budget
     quantises: bool = False
 
     def power(self) -> Power | None:
@@ -109,8 +121,11 @@ class _Planting:
         few = len(self.names) <= MOST
         chosen = self.names if few else [self.names[i * (len(self.names) - 1) // (MOST - 1)] for i in range(MOST)]
         verdicts: dict[str, float | None] = {}
-        self._try(chosen, verdicts, FEW * len(chosen))
-        more = [name for name in self.names if name not in set(chosen)][:MOST]
+        begin = self.budget.spent()
+        self._try(chosen[:1], verdicts, 0)
+        rest = self.budget.few(chosen[1:], self.budget.spent() - begin, LEAST, f"faults in {self.kind}")
+        self._try(rest, verdicts, FEW * (1 + len(rest)))
+        more = [name for name in self.names if name not in {*chosen[:1], *rest}][:MOST]
         if _missed(verdicts) == 1 and _moving(verdicts) < _ENOUGH:
             # Many of the weights move nothing: one miss among the few others decides nothing yet.
             self._try(more, verdicts, 1)
@@ -138,11 +153,11 @@ class _Planting:
     def _try(self, names: Sequence[str], verdicts: dict[str, float | None], most: float) -> None:
         """Adds the smallest seen share for each name, until more than `most` names are missed."""
         for name in names:
+            if _missed(verdicts) > most:
+                break  # already enough to call the check weak
             found = self._least_seen(name)
             if found != _NOT_PLANTED:
                 verdicts[name] = found
-            if _missed(verdicts) > most:
-                break  # already enough to call the check weak
 
     def _least_seen(self, name: str) -> float | None:
         """Finds the smallest share at which the check sees the fault on any input. Returns None if it sees no fault,

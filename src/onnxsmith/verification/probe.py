@@ -16,8 +16,9 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.files.load import load
-from onnxsmith.graph.surgery.tie_noise import SEED, SWITCH, WHOLE, with_tie_noise
-from onnxsmith.graph.surgery.weights_as_inputs import Weight, adjustable, with_numbers
+from onnxsmith.graph.structure.signature import Signature
+from onnxsmith.graph.surgery.tie_noise import SEED, SWITCH, WHOLE, puts_in_order, with_tie_noise
+from onnxsmith.graph.surgery.weights_as_inputs import Weight, additions, adjustable, with_numbers
 from onnxsmith.runtimes.base import Outputs, Session
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.metrics.base import widen
@@ -31,6 +32,8 @@ added to each element; elements replaced by other values of the same table."""
 _MOST_MOVED = 2**26
 """Limits the bytes of weights that are moved at once: all small tensors, and an even selection of the others. A choice:
 64 MiB."""
+_SEEDS_KEPT = 2
+"""Counts the seeds whose moved weights are kept: the samples that every input gets (`verification/noise.py`)."""
 _UNITS = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 """Maps dtypes to unit roundoffs (IEEE 754; bfloat16 has 8 bits of significand)."""
 
@@ -48,8 +51,10 @@ class Probe:
         prepare: Callable[[ir.Model], Session],
         *,
         settled: Set[str] = frozenset(),
+        extend: Callable[[ir.Model, bytes, Signature], Session | None] = lambda *_: None,
     ) -> None:
         self.settled = settled
+        self._extend = extend
         self.tried: set[str] = set()
         """Names the weights in which faults were planted."""
         self._prepare = prepare
@@ -57,6 +62,7 @@ class Probe:
         self._session: Session | None = None
         self._failed = False
         self._has_order = False
+        self._kept: dict[int, Mapping[str, Array]] = {}
         self._plain: dict[int, tuple[Feed, Outputs | None]] = {}
         """Holds the outputs by the id of the input. The input is kept alive so that its id is not reused."""
         self.weights: tuple[Weight, ...] = ()
@@ -88,18 +94,33 @@ class Probe:
         """Makes the session. Returns False if the runtime does not take weights as inputs."""
         if self._session is None and not self._failed:
             try:
-                made, self.weights = adjustable(load(self._source))
-                self._has_order = with_tie_noise(made)
-                self._session = self._prepare(made)
+                self._session = self._extended() or self._rewritten()
             except OnnxsmithError:
                 self._failed = True
         return not self._failed
+
+    def _extended(self) -> Session | None:
+        """Returns a session of the model's own file with further inputs; None if the file has to be rewritten."""
+        model = load(self._source)
+        found = None if puts_in_order(model) else additions(model)
+        if found is None:
+            return None
+        added, interface, weights = found
+        session = self._extend(model, added, interface)
+        self.weights = weights if session is not None else ()
+        return session
+
+    def _rewritten(self) -> Session:
+        """Returns a session of a changed copy of the model."""
+        made, self.weights = adjustable(load(self._source))
+        self._has_order = with_tie_noise(made)
+        return self._prepare(made)
 
     def close(self) -> None:
         """Ends the session."""
         if self._session is not None:
             self._session.close()
-            self._session, self._failed = None, True
+            self._session, self._failed, self._kept = None, True, {}
 
     def plain(self, feed: Feed) -> Outputs | None:
         """Returns the outputs of the unchanged model."""
@@ -117,7 +138,7 @@ class Probe:
         With `ties` whole numbers among these elements move too, because equal elements may be in any order."""
         if not self.start():
             return None
-        moved = {weight.name: self._nudged(weight, seed) for weight in self._to_move()}
+        moved = dict(self._nudges(seed))
         if self._has_order:
             numbers = {SWITCH: 1, SEED: seed + 1, WHOLE: ties}
             moved |= {name: np.array(number, np.float32) for name, number in numbers.items()}
@@ -171,6 +192,15 @@ class Probe:
         large = [weight for weight in floats if weight.tensor.nbytes > 2**16]
         step = math.ceil(total / _MOST_MOVED)
         return small + large[::step]
+
+    def _nudges(self, seed: int) -> Mapping[str, Array]:
+        """Returns the moved weights, which are the same for every input. Those of the first seeds are kept."""
+        found = self._kept.get(seed)
+        if found is None:
+            found = {weight.name: self._nudged(weight, seed) for weight in self._to_move()}
+            if seed < _SEEDS_KEPT:
+                self._kept[seed] = found
+        return found
 
     def _nudged(self, weight: Weight, seed: int) -> Array:
         value = self._values(weight)

@@ -19,11 +19,12 @@ from onnxsmith.base.words import several
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
-from onnxsmith.graph.structure.signature import signature
+from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Preparer, Session
 from onnxsmith.verification import free_values, random_draws, runtime_choice
 from onnxsmith.verification.arbiter import Arbiter
+from onnxsmith.verification.budget import Budget
 from onnxsmith.verification.explore import Plan, Run
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.user_inputs import sizes
@@ -65,7 +66,8 @@ def verify_models(
         with stage("shapes"):
             plan, tolerances = _prepared(load(read[0]), settings, given, generate)
         with runtimes.get(name).preparer(keep=_KEPT) as preparer:
-            subject = _Pair(pair, read, names, name, preparer, tolerances, plan, settings)
+            budget = Budget(thorough=settings.thorough)
+            subject = _Pair(pair, read, names, name, preparer, tolerances, plan, settings, budget)
             return climbed(subject, subject.compared())
 
     try:
@@ -142,6 +144,7 @@ class _Pair(Subject):
     tolerances: Mapping[str, Rounding]
     plan: Plan
     settings: Verify
+    budget: Budget
     runs: list[Run] = field(default_factory=list)
     """Lists the runs of the comparison that decides. The comparison fills the list."""
     left_open: list[str] = field(default_factory=list)
@@ -161,7 +164,10 @@ class _Pair(Subject):
         if has_levels:
             options = Options(optimization="disable")
         with stage("verify"), self._probes(options) as probes:
-            a, b = (self.preparer.prepare(source, options) for source in self.sources)
+            a, b = (
+                self.preparer.prepare(source, options, read=None if isinstance(read, Path) else read)
+                for source, read in zip(self.sources, self.read, strict=True)
+            )
             strict = self._compared((a, b), self.plan, probes, on_run=self.runs.append)
             if self.is_opened:
                 unsure = (*strict.unsure, *self.left_open)
@@ -232,7 +238,16 @@ class _Pair(Subject):
         def prepare(model: ir.Model) -> Session:
             return self.preparer.prepare(model, options)
 
-        with Probe(self.read[0], prepare) as noise, Probe(self.read[1], prepare) as faults:
+        def extend(source: Path | ir.Model, model: ir.Model, added: bytes, interface: Signature) -> Session | None:
+            if isinstance(source, ir.Model):
+                return None
+            return self.preparer.extended(source, model, added, interface, options)
+
+        noise, faults = (
+            Probe(read, prepare, extend=partial(extend, source))
+            for source, read in zip(self.sources, self.read, strict=True)
+        )
+        with noise, faults:
             yield noise, faults
 
     def _compared(
@@ -247,7 +262,7 @@ class _Pair(Subject):
         """Makes one comparison; plants faults if `plant` is set."""
         noise, faults = probes
         with closing(Arbiter(partial(_in_double, self.read[0]), partial(_in_double, self.read[1]))) as arbiter:
-            evidence = replace(Evidence.of(noise, faults, arbiter, plant=plant), sides=noise)
+            evidence = replace(Evidence.of(noise, faults, arbiter, plant=plant), sides=noise, budget=self.budget)
             ours, theirs = (
                 Side(f"{name} on {self.runtime} ({session.provider})", session)
                 for name, session in zip(self.names, sessions, strict=True)

@@ -21,6 +21,7 @@ from onnxsmith.runtimes.base import Outputs, Session
 from onnxsmith.verification.allowance import Allowance
 from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.branch_coverage import Sides
+from onnxsmith.verification.budget import Budget
 from onnxsmith.verification.detection_power import measured
 from onnxsmith.verification.explore import Explorer, Plan, Run, answer, tried
 from onnxsmith.verification.free_values import Free
@@ -61,7 +62,7 @@ class Evidence:
     another runtime, `elsewhere` returns why that runtime refuses the reference too. `same` is True if both sides are
     one model; `identical` is True if both also run in the same way, so that they cannot differ. `sized` counts the
     rounding of each output again, for the sizes of one run. The comparison searches for inputs that take all sides of
-    the Ifs and Loops of the graph in `sides`.
+    the Ifs and Loops of the graph in `sides`. `budget` says how much of the further evidence is worth its time.
     """
 
     noise: Noise | None = None
@@ -74,6 +75,7 @@ class Evidence:
     identical: bool = False
     sized: Callable[[Mapping[str, int]], Mapping[str, Rounding]] | None = None
     sides: Probe | None = None
+    budget: Budget = field(default_factory=lambda: Budget(thorough=True))
 
     @classmethod
     def of(
@@ -128,6 +130,7 @@ def verify(
         if one is not None:
             one.free = plan.free
     taken = _taken(explorer, f"{reference.name} and {candidate.name}")
+    evidence.budget.starts()
     more, one_sided = _of_all_sides(evidence, plan, explorer, taken)
     taken += more
     checks = _checks(reference.session, candidate.session, explorer, roundings, evidence, plan.free)
@@ -141,7 +144,7 @@ def verify(
         on_worst(checks.worst)
     results = checks.results()
     agrees = not mismatch and all(output.equal for output in results)
-    power, unmeasured, weak = _power(evidence.faults, runs, checks, results, plan.seed) if agrees else (None, (), ())
+    power, unmeasured, weak = _power(evidence, runs, checks, results, plan.seed) if agrees else (None, (), ())
     refused = all(run.left_out for run in taken)
     unsure = (
         *((f"{candidate.name} refuses all inputs that were tried",) if refused else ()),
@@ -159,7 +162,7 @@ def verify(
         ranges={name: str(one) for name, one in plan.limits.declared.items()} if plan.generate else {},
         refused=explorer.refused,
         outputs=results,
-        notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured),
+        notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured, *evidence.budget.notes()),
         untried=(*explorer.untried, *checks.untried, *one_sided, *shapes),
         power=power,
         unsure=unsure if agrees else (),
@@ -261,13 +264,14 @@ def _answered(
 
 
 def _power(
-    faults: Probe | None, runs: Sequence[Run], checks: Checks, results: Sequence[OutputCheck], seed: int
+    evidence: Evidence, runs: Sequence[Run], checks: Checks, results: Sequence[OutputCheck], seed: int
 ) -> tuple[Power | None, tuple[str, ...], tuple[str, ...]]:
     """Returns the faults that the check would have noticed, a note if they cannot be measured, and a sentence if they
     are too few."""
+    faults = evidence.faults
     if faults is None or not any(output.compared and not output.drawn for output in results):
         return None, (), ()
-    found = measured(faults, runs, checks, seed=seed, quantises=quantises_values(faults.model))
+    found = measured(faults, runs, checks, seed=seed, quantises=quantises_values(faults.model), budget=evidence.budget)
     if found is None:
         said = "the power of the check is unknown: its runtime takes no weights as inputs"
         return None, () if checks.exact else (said,), ()
@@ -302,7 +306,10 @@ def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: b
     found = unseen_weights(evidence.original, evidence.faults, runs, checks)
     from onnxsmith.verification.unseen_differences import unseen_nodes
 
-    nodes = () if asked else unseen_nodes(evidence.original, evidence.faults, runs, checks, checks.free)
+    looks = not asked and evidence.budget.allows_sessions(
+        "nodes that differ between the files, each run beside the other"
+    )
+    nodes = unseen_nodes(evidence.original, evidence.faults, runs, checks, checks.free) if looks else ()
     return (*((found,) if found else ()), *nodes)
 
 

@@ -70,6 +70,7 @@ class Compare(Command):
         default=(),
         metavar="KIND:NAME",
     )
+    thorough: bool = flag("spend the time for all evidence that the two are equal, however large the models")
     worst_input: str | None = option(
         "write the input with the largest difference to this .npz", metavar="FILE", writes=True
     )
@@ -111,6 +112,7 @@ class Compare(Command):
             steps=self.steps,
             state=self.state,
             free=self.free,
+            thorough=self.thorough,
         ).report
 
     def _layers(self) -> LayerOptions:

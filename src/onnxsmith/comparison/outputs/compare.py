@@ -22,6 +22,7 @@ from onnxsmith.comparison.outputs.candidate_state import Recorder
 from onnxsmith.comparison.outputs.candidate_state import compared as in_steps
 from onnxsmith.comparison.outputs.comparison_setup import Compared, Section, compared, elsewhere, exact
 from onnxsmith.comparison.outputs.reference_steps import rolled
+from onnxsmith.comparison.outputs.same_files import same_files
 from onnxsmith.comparison.outputs.sides import SideSource, under
 from onnxsmith.comparison.outputs.two_sides import TwoSides, unoptimised
 from onnxsmith.graph.files.output_paths import refuse_loss
@@ -62,6 +63,7 @@ def compare(
     steps: int = 0,
     state: Sequence[str] = (),
     free: Sequence[str] = (),
+    thorough: bool = False,
 ) -> Result:
     """Runs two models on the same inputs and compares every output.
 
@@ -86,6 +88,10 @@ def compare(
     the files' metadata or names do. Every step is compared from the state of the reference, and by layer at the first
     that differs; then the candidate goes the whole way with its own state.
 
+    Two files with the same bytes compute the same, and are not run if no argument asks for more.
+    Evidence that would take much longer than running both sides is left out, and the report names it. `thorough`
+    collects it, however large the models are.
+
     If one side's runtime fails, the report has its problem, the verdict `failed`, and the other side's outputs. If the
     layers cannot be compared (`compare/unpaired`), the report has the result for the outputs.
 
@@ -95,8 +101,14 @@ def compare(
             `compare/step` if there is no such state, or no such step; `compare/number` for a number of steps out of its
             range; `verify/…` and `runtime/…` if no comparison is possible.
     """
+    asked = (inputs, sizes, runtime, seed, per_layer, worst_input, start, end, steps, state, free, thorough)
+    is_plain = generate and tolerance is None and not any(asked)
     with Clock() as clock, ExitStack() as stack:
         with stage("load"), no_collection():
+            same = same_files(reference, candidate) if is_plain else None
+            if same is not None:
+                headline = f"{same.reference} and {same.candidate}: equal byte by byte, nothing was run"
+                return Result(Report("compare", Verdict.DONE, (same, Timing(clock.passed())), headline=headline))
             read = compared(
                 reference,
                 candidate,
@@ -111,6 +123,7 @@ def compare(
                 steps=steps,
                 state=(state,) if isinstance(state, str) else state,
                 free=free,
+                thorough=thorough,
                 stack=stack,
             )
             refuse_loss([worst_input], [reference, candidate, read.a.model, read.b.model, inputs])

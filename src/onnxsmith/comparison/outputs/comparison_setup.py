@@ -6,7 +6,8 @@ import dataclasses
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
@@ -34,6 +35,7 @@ from onnxsmith.runtimes.base import Options, Program, Session
 from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.verification import float64_session, free_values, random_draws, runtime_choice
 from onnxsmith.verification.arbiter import Arbiter
+from onnxsmith.verification.budget import Budget
 from onnxsmith.verification.by_layer.replay import Recording
 from onnxsmith.verification.explore import Plan
 from onnxsmith.verification.free_values import Free
@@ -130,6 +132,7 @@ class Compared:
     """Whether only one side quantises, or may do so: the tolerance then follows only from the quantisers' steps."""
     calls: Calls | None = None
     """Calls in a row with a state, if requested. The given inputs of `plan` then lack the state."""
+    budget: Budget = field(default_factory=Budget)
     clauses: tuple[str, ...] = ()
     """Clauses for the headline: the runtime, if it is not the usual one."""
 
@@ -171,6 +174,7 @@ def evidence(read: Compared, stack: ExitStack) -> Evidence:
         elsewhere=elsewhere,
         same=same,
         identical=same and _alike(read.a, read.b),
+        budget=read.budget,
     )
 
 
@@ -233,14 +237,22 @@ def _probe(side: SideSource, model: ir.Model, wanted: Signature) -> Probe:
     names = renamed(side.interface, wanted)
 
     def prepare(changed: ir.Model) -> Session:
-        session = side.preparer.prepare(changed, plain)
+        return renamed_view(side.preparer.prepare(changed, plain))
+
+    def extend(model: ir.Model, added: bytes, interface: Signature) -> Session | None:
+        if not isinstance(side.source, Path) or not side.is_as_in_file:
+            return None
+        session = side.preparer.extended(side.source, model, added, interface, plain)
+        return None if session is None else renamed_view(session)
+
+    def renamed_view(session: Session) -> Session:
         inputs = {port.name: port.name for port in session.signature.inputs} | {
             port.name: names[port.name] for port in wanted.inputs if port.name in names
         }
         outputs = {names[port.name]: port.name for port in wanted.outputs if port.name in names}
         return View(session, session.signature, inputs, outputs)
 
-    return Probe(model, prepare)
+    return Probe(model, prepare, extend=extend)
 
 
 def compared(
@@ -259,6 +271,7 @@ def compared(
     steps: int = 0,
     state: Sequence[str] = (),
     free: Sequence[str] = (),
+    thorough: bool = False,
 ) -> Compared:
     """Reads both sides, which end with `stack`; the other arguments are as in `compare`.
 
@@ -304,7 +317,8 @@ def compared(
         seed=seed,
         free=known.joined(free_values.read(free, [port.name for port in a.interface.outputs])),
     )
-    return Compared(a, b, plan, tolerances, tolerance, notes, coarser, few_steps, calls, clauses)
+    budget = Budget(thorough=thorough)
+    return Compared(a, b, plan, tolerances, tolerance, notes, coarser, few_steps, calls, budget, clauses)
 
 
 def _with_fixed_defaults(

@@ -47,7 +47,7 @@ def with_fixed_defaults(side: SideSource, given: Collection[str]) -> SideSource:
     names = {port.name for port in kept}
     if side.model is None or all(value.name in names for value in side.model.graph.inputs):
         return side
-    return replace(_with_inputs(side, kept), model=_without_inputs(side.model, names))
+    return replace(_with_inputs(side, kept), model=_without_inputs(side.model, names), is_as_in_file=False)
 
 
 def _with_inputs(side: SideSource, ports: tuple[Port, ...]) -> SideSource:

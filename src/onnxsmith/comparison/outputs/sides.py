@@ -49,6 +49,8 @@ class SideSource:
     model: ir.Model | None = None
     named: bool = True
     """Whether the user named the runtime."""
+    is_as_in_file: bool = True
+    """Whether `model` takes the inputs that the file `source` takes."""
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -74,7 +76,7 @@ class SideSource:
 
     def prepare(self) -> Session:
         """Returns a session of the side. It ends when two others were prepared. Raises the runtime's errors."""
-        return self.preparer.prepare(self.source, self.options, interface=self.interface)
+        return self.preparer.prepare(self.source, self.options, interface=self.interface, read=self.model)
 
     def with_options(self, options: Options) -> SideSource:
         """Returns the side with other options, in a process of its own. Known shapes are not inferred again."""

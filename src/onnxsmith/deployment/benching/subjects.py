@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import onnx_ir as ir
+
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.comparison.outputs.sides import SideSource
 from onnxsmith.exporter import factory
@@ -210,7 +212,14 @@ class TorchPreparer(Isolated):
         super().__init__("onnxsmith.deployment.benching._torch_host", on)
         self._target, self._on, self._bytes = target, on, weight
 
-    def prepare(self, source: Source, options: Options | None = None, *, interface: Signature | None = None) -> Session:
+    def prepare(
+        self,
+        source: Source,
+        options: Options | None = None,
+        *,
+        interface: Signature | None = None,
+        read: ir.Model | None = None,
+    ) -> Session:
         assert interface is not None
         options = options or Options()
         request: dict[str, Any] = {"do": "prepare", "of": self.what, "path": self._target, "on": self._on}

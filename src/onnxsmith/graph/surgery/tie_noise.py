@@ -34,7 +34,7 @@ _FRACTION = 256
 def with_tie_noise(model: ir.Model) -> bool:
     """Adds the three inputs and the changes to the model itself, in the main graph and its bodies. Returns False, and
     changes nothing, if no operator of the model puts floats in order, or if its opset is older than 11."""
-    places = [node for graph in walk.main_graphs(model) for node in graph if _elements(node) is not None]
+    places = _places(model)
     if not places or model.opset_imports.get("", 0) < _LEAST_OPSET:
         return False
     if any(value is not None and value.dtype is None for value in map(_elements, places)):
@@ -47,6 +47,15 @@ def with_tie_noise(model: ir.Model) -> bool:
     for node in places:
         _change(node, switch, seed, whole, names)
     return True
+
+
+def puts_in_order(model: ir.Model) -> bool:
+    """Whether an operator of the model puts elements in order."""
+    return bool(_places(model))
+
+
+def _places(model: ir.Model) -> list[ir.Node]:
+    return [node for graph in walk.main_graphs(model) for node in graph if _elements(node) is not None]
 
 
 def _elements(node: ir.Node) -> ir.Value | None:

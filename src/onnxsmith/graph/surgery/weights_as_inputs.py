@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import onnx
 import onnx_ir as ir
+from onnx import helper
 
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.signature import Port, Signature, signature
 
 _FLOATS = {
     ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16,
@@ -58,22 +61,58 @@ def adjustable(model: ir.Model) -> tuple[ir.Model, tuple[Weight, ...]]:
     made = cloned(model)
     made.ir_version = max(made.ir_version or 0, walk.FIRST_WITH_CONSTANTS)
     _lift_constants(made)
-    graph = made.graph
+    found: list[Weight] = []
+    for value, weight in list(_weights(made.graph)):
+        if value.type is None:
+            value.type = ir.TensorType(weight.tensor.dtype)
+        value.shape = _shape(weight.tensor)
+        made.graph.inputs.append(value)
+        found.append(weight)
+    return made, tuple(found)
+
+
+def additions(model: ir.Model) -> tuple[bytes, Signature, tuple[Weight, ...]] | None:
+    """Returns the same change as `adjustable`, for a file: a message that extends the file's model if it follows the
+    file's bytes (protocol buffers join the fields of both), the signature of the extended model, and the weights. None
+    if a Constant node holds a weight, because such a node would have to be replaced."""
+    if any(_holds_weight(node) for node in model.graph):
+        return None
+    found = [weight for _, weight in _weights(model.graph)]
+    ports = [
+        helper.make_tensor_value_info(one.name, int(one.tensor.dtype), list(_shape(one.tensor).numpy()))
+        for one in found
+    ]
+    version = max(model.ir_version or 0, walk.FIRST_WITH_CONSTANTS)
+    message = onnx.ModelProto(ir_version=version, graph=onnx.GraphProto(input=ports))
+    own = signature(model)
+    more = (Port(one.name, one.tensor.dtype.name.lower(), _shape(one.tensor).numpy(), default=True) for one in found)
+    return message.SerializeToString(), replace(own, inputs=(*own.inputs, *more)), tuple(found)
+
+
+def _holds_weight(node: ir.Node) -> bool:
+    """Whether a node may be a Constant with a weight."""
+    if node.op_type != "Constant" or node.domain or "value" not in node.attributes:
+        return False
+    attribute = node.attributes["value"]
+    if attribute.is_ref() or attribute.type != ir.AttributeType.TENSOR:
+        return False
+    tensor = attribute.as_tensor()
+    quantises = any(reader.op_type in _QUANTISERS for reader in node.outputs[0].consumers())
+    return tensor.dtype in _FLOATS | _LEVELS and (tensor.size > 1 or quantises)
+
+
+def _weights(graph: ir.Graph) -> Iterator[tuple[ir.Value, Weight]]:
+    """Yields the initializers of a main graph that are weights, in the order of the nodes that read them."""
     taken = {value.name for value in graph.inputs}
-    found: dict[str, Weight] = {}
     for node in graph:
         for index, value in enumerate(node.inputs):
             tensor = value.const_value if value is not None and value.is_initializer() else None
-            if value is None or tensor is None or value.name in found or value.name in taken or not value.name:
+            if value is None or tensor is None or value.name in taken or not value.name:
                 continue
             if value.graph is graph and _computes(node, index, tensor):
+                taken.add(value.name)
                 is_placed = all(reader.op_type in _PLACING for reader in value.consumers())
-                found[value.name] = Weight(value.name, tensor, _terms(node, tensor), is_placed)
-                if value.type is None:
-                    value.type = ir.TensorType(tensor.dtype)
-                value.shape = _shape(tensor)
-                graph.inputs.append(value)
-    return made, tuple(found.values())
+                yield value, Weight(value.name, tensor, _terms(node, tensor), is_placed)
 
 
 def single_numbers(model: ir.Model) -> dict[str, ir.TensorProtocol]:

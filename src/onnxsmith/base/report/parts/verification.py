@@ -128,7 +128,8 @@ FEW = 0.05
 class Verification(Part):
     """The comparison of a candidate with its reference.
 
-    `equal` is True only if something was compared, nothing differed, and a fault would have been noticed. If a fault
+    `equal` is True only if something was compared, nothing differed, and a fault would have been noticed; or without
+    runs, if both are the same bytes. If a fault
     would not have been noticed, `unsure` says why. `weak` has the reason for each output without any comparable value.
     `verified` is False if no comparison was made; `why_not` says why. `untried` are gaps that the headline must name,
     such as axes that stayed at one size or sizes that the reference refuses.
@@ -181,6 +182,9 @@ class Verification(Part):
     def blocks(self) -> Iterator[Block]:
         if not self.verified:
             yield Text(f"NOT VERIFIED: {self.why_not}", Tone.WARN)
+            return
+        if self.equal and not self.runs:
+            yield from (Text(note, Tone.GOOD) for note in self.notes)
             return
         rows = [("reference", self.reference), ("candidate", self.candidate), ("runs", str(len(self.runs)))]
         rows += [(f"range of {name}", text) for name, text in self.ranges.items()]
