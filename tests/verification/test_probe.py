@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 import pytest
 
+from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
-from onnxsmith.graph.structure.signature import signature
+from onnxsmith.graph.structure.signature import Signature, signature
+from onnxsmith.graph.surgery.weights_as_inputs import additions, adjustable
+from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Outputs, Session
 from onnxsmith.verification import probe as room
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.probe import ADDED, EACH, TABLE, Probe, planted
 
-MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
+HEAD = '<ir_version: 10, opset_import: ["": 20]> '
+MODEL = HEAD + "g (float[2] x) => (float[2] y) { y = Neg(x) }"
 
 
 class _Recorder(Session):
@@ -176,3 +181,37 @@ def test_a_table_has_one_other_value_at_least() -> None:
     made = planted(value, 1e-9, False, 0, manner=TABLE)
     assert made is not None
     assert (made != value).sum() == 1
+
+
+TWO = HEAD + "g (float[n,2] x) => (float[n,2] y) <float[2,2] a = {1.5, 2.5, 0.5, 3}, float[2] b = {2, 0.5}> "
+
+
+def test_a_file_is_extended_to_the_same_probe_as_a_rewritten_model(tmp_path: Path) -> None:
+    model, file = from_text(TWO + "{ p = MatMul(x, a) y = Add(p, b) }"), tmp_path / "m.onnx"
+    save(model, file)
+    feed = Feed("any", {}, {"x": np.float32([[1, 2]])})
+    preparer = runtimes.get("onnxruntime").preparer(keep=2)
+
+    def extend(read: ir.Model, added: bytes, interface: Signature) -> Session | None:
+        return preparer.extended(file, read, added, interface)
+
+    def refused(_: ir.Model) -> Session:
+        raise AssertionError("the file was rewritten")
+
+    with preparer, Probe(file, refused, extend=extend) as extended, Probe(model, preparer.prepare) as rewritten:
+        answers = [
+            [probe.plain(feed), probe.moved(feed, 1), probe.faulty(feed, probe.weights[0], 0.5, 0)]
+            for probe in (extended, rewritten)
+            if probe.start()
+        ]
+        assert [one.name for one in extended.weights] == [one.name for one in rewritten.weights] == ["a", "b"]
+    values = [[one["y"].tolist() for one in each if one is not None] for each in answers]
+    assert values[0] == values[1]
+    assert len({str(one) for one in values[0]}) == 3
+
+
+def test_a_weight_in_a_constant_node_is_not_reached_by_extending_the_file() -> None:
+    text = "g (float[2] x) => (float[2] y) { c = Constant <value = float[2] {1.5, 2.5}> () y = Mul(x, c) }"
+    model = from_text(HEAD + text)
+    assert additions(model) is None
+    assert [one.name for one in adjustable(model)[1]] == ["c"]
