@@ -63,8 +63,9 @@ class Probe:
         self._failed = False
         self._has_order = False
         self._kept: dict[int, Mapping[str, Array]] = {}
-        self._plain: dict[int, tuple[Feed, Outputs | None]] = {}
-        """Holds the outputs by the id of the input. The input is kept alive so that its id is not reused."""
+        self._known: dict[tuple[object, ...], tuple[Feed, Outputs | None]] = {}
+        """Holds the outputs by the id of the input's values, and how these and the weights were moved. The input is
+        kept alive so that its id is not reused."""
         self.weights: tuple[Weight, ...] = ()
 
     def __enter__(self) -> Self:
@@ -124,9 +125,15 @@ class Probe:
 
     def plain(self, feed: Feed) -> Outputs | None:
         """Returns the outputs of the unchanged model."""
-        if id(feed) not in self._plain:
-            self._plain[id(feed)] = (feed, self._run(feed.values, {}))
-        return self._plain[id(feed)][1]
+        return self._once(feed, (), lambda: self._run(feed.values, {}))
+
+    def _once(self, feed: Feed, how: tuple[object, ...], run: Callable[[], Outputs | None]) -> Outputs | None:
+        """Returns the outputs of `run`, which runs once for each input and each `how`: several comparisons ask about
+        the same inputs."""
+        key = (id(feed.values), *how)
+        if key not in self._known:
+            self._known[key] = (feed, run())
+        return self._known[key][1]
 
     def moved(
         self, feed: Feed, seed: int, *, whole: bool = False, inputs: bool = True, ties: bool = False
@@ -136,6 +143,10 @@ class Probe:
         Whole numbers stay. With `whole` whole numbers move too, small numbers by an ulp of the tensor's root mean
         square. Without `inputs`, only the weights move. Elements that an operator puts in order move by an ulp as well.
         With `ties` whole numbers among these elements move too, because equal elements may be in any order."""
+        how = (seed, whole, inputs, ties)
+        return self._once(feed, how, lambda: self._moved(feed, seed, whole=whole, inputs=inputs, ties=ties))
+
+    def _moved(self, feed: Feed, seed: int, *, whole: bool, inputs: bool, ties: bool) -> Outputs | None:
         if not self.start():
             return None
         moved = dict(self._nudges(seed))

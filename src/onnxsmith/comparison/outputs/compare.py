@@ -101,8 +101,8 @@ def compare(
             `compare/step` if there is no such state, or no such step; `compare/number` for a number of steps out of its
             range; `verify/…` and `runtime/…` if no comparison is possible.
     """
-    asked = (inputs, sizes, runtime, seed, per_layer, worst_input, start, end, steps, state, free, thorough)
-    is_plain = generate and tolerance is None and not any(asked)
+    asked = (sizes, runtime, seed, per_layer, worst_input, start, end, steps, state, free, thorough)
+    is_plain = isinstance(inputs, tuple) and not inputs and generate and tolerance is None and not any(asked)
     with Clock() as clock, ExitStack() as stack:
         with stage("load"), no_collection():
             same = same_files(reference, candidate) if is_plain else None
