@@ -109,7 +109,7 @@ def verbs(odd: OddModel, folder: Path) -> dict[str, Callable[[], Any]]:
         "inspect": lambda: onnxsmith.inspect(odd.path),
         "run": lambda: onnxsmith.run(odd.path, random=True).report,
         "run given": lambda: onnxsmith.run(odd.path, odd.feeds).report,
-        "compare": lambda: onnxsmith.compare(odd.path, odd.path).report,
+        "compare": lambda: onnxsmith.compare(odd.path, odd.path, thorough=True).report,
         "simplify": lambda: onnxsmith.simplify(odd.path, folder / "out" / odd.path.name).report,
         "dump": lambda: onnxsmith.dump(odd.path).report,
     }

@@ -59,7 +59,7 @@ def judge(folder: Path, case: str) -> dict[str, Any]:
     if why:
         return {"status": "refused by onnxruntime", "why": why}
     with tempfile.TemporaryDirectory() as text:
-        compared, said = told(lambda: onnxsmith.compare(path, path))
+        compared, said = told(lambda: onnxsmith.compare(path, path, thorough=True))
         simplified, also = told(lambda: onnxsmith.simplify(path, Path(text) / "other.onnx"))
     wrong = [words for verdict, words in ((compared, said), (simplified, also)) if verdict != "done"]
     return {"status": "runs", "compare": compared, "simplify": simplified, "said": " || ".join(wrong)}

@@ -36,7 +36,7 @@ def judged(reference: Any, candidate: Any, runs: tuple[Run, Run] | None, spare: 
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         worst = Path(folder) / "worst.npz"
-        verdict, said = told(lambda: onnxsmith.compare(reference, candidate, worst_input=worst))
+        verdict, said = told(lambda: onnxsmith.compare(reference, candidate, worst_input=worst, thorough=True))
         seconds = time.monotonic() - begin
         feed = dict(np.load(worst)) if worst.exists() else spare
     if feed is not None and spare is not None and set(feed) != set(spare):  # a torch module's inputs have other names
