@@ -31,7 +31,7 @@ class Judged:
 
 
 def judged(reference: Any, candidate: Any, runs: tuple[Run, Run] | None, spare: Mapping[str, Any] | None) -> Judged:
-    """Compares with default settings. `runs` run both sides for the peers, on the input on which onnxsmith found them
+    """Compares thoroughly. `runs` run both sides for the peers, on the input on which onnxsmith found them
     furthest apart, or on `spare` where it gives none."""
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:

@@ -223,6 +223,8 @@ def _staged(
     read: Compared, part: Verification, worst: Feed, recorder: Recorder, per_layer: bool | LayerOptions
 ) -> Staged:
     """Compares the layers on the input of the largest difference."""
+    for one in (read.a, read.b):
+        one.close()  # their process serves a side of the layers
     from onnxsmith.comparison.outputs.layer_stage import layered
     from onnxsmith.comparison.outputs.single_input_layers import LayerOptions
 
