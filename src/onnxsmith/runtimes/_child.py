@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -51,15 +50,15 @@ class Server(Protocol):
     def __call__(self, request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[str, Any], Outputs]: ...
 
 
-_running: weakref.WeakSet[Child] = weakref.WeakSet()
-"""Holds the children that were started and not closed."""
+_running: set[int] = set()
+"""Holds the process ids of the children that were started and not closed."""
 _ended = [0.0]
 """Holds the processor time of the children that were closed, in seconds."""
 
 
 def processor_seconds() -> float:
     """Returns the processor time of all children of this process."""
-    return _ended[0] + sum(usage.HERE.processor_seconds(child.pid) or 0.0 for child in list(_running))
+    return _ended[0] + sum(usage.HERE.processor_seconds(process) or 0.0 for process in list(_running))
 
 
 class Child:
@@ -82,7 +81,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
         )
-        _running.add(self)
+        _running.add(self.pid)
 
     def ask(
         self,
@@ -172,9 +171,9 @@ class Child:
     def close(self) -> None:
         """Kills the child. The child has no state to save, and an orderly exit of its libraries takes a tenth of a
         second."""
-        if self in _running:
+        if self.pid in _running:
             _ended[0] += usage.HERE.processor_seconds(self.pid) or 0.0
-            _running.discard(self)
+            _running.discard(self.pid)
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):

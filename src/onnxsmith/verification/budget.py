@@ -1,8 +1,8 @@
-"""Plans what a verification spends on evidence beside the plain runs of the two sides.
+"""Plans how many faults a verification plants, beside the plain runs of the two sides.
 
-A comparison that agrees still has to show that it would have seen a fault. Each further kind of evidence costs runs of
-the model, for a large model minutes. So the cost of each kind is known before it begins, from the runs so far. What
-does not fit is left out, and the report says so.
+A comparison that agrees still has to show that it would have seen a fault. Each planted fault costs runs of the model,
+for a large model minutes. So the cost of one is known before the others are planted, and as many are planted as fit.
+The report says how many were left out. What is known to differ between the two files is always looked at.
 """
 
 from __future__ import annotations
@@ -50,14 +50,6 @@ class Budget:
             return items
         self._left_out.append(f"{len(items) - count} of {len(items)} {what}")
         return [items[at * (len(items) - 1) // (count - 1)] for at in range(count)]
-
-    def allows_sessions(self, what: str) -> bool:
-        """Whether evidence fits that costs as much as the plain runs, because it prepares two further models. Records
-        `what` if it is left out."""
-        fits = self._thorough or (self._plain or 0.0) <= self._left()
-        if not fits:
-            self._left_out.append(what)
-        return fits
 
     def notes(self) -> tuple[str, ...]:
         """Returns a sentence on all that was left out, if anything was."""

@@ -62,7 +62,7 @@ class Evidence:
     another runtime, `elsewhere` returns why that runtime refuses the reference too. `same` is True if both sides are
     one model; `identical` is True if both also run in the same way, so that they cannot differ. `sized` counts the
     rounding of each output again, for the sizes of one run. The comparison searches for inputs that take all sides of
-    the Ifs and Loops of the graph in `sides`. `budget` says how much of the further evidence is worth its time.
+    the Ifs and Loops of the graph in `sides`. `budget` says how many faults are worth their time.
     """
 
     noise: Noise | None = None
@@ -306,10 +306,7 @@ def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: b
     found = unseen_weights(evidence.original, evidence.faults, runs, checks)
     from onnxsmith.verification.unseen_differences import unseen_nodes
 
-    looks = not asked and evidence.budget.allows_sessions(
-        "nodes that differ between the files, each run beside the other"
-    )
-    nodes = unseen_nodes(evidence.original, evidence.faults, runs, checks, checks.free) if looks else ()
+    nodes = () if asked else unseen_nodes(evidence.original, evidence.faults, runs, checks, checks.free)
     return (*((found,) if found else ()), *nodes)
 
 

@@ -70,7 +70,7 @@ class Compare(Command):
         default=(),
         metavar="KIND:NAME",
     )
-    thorough: bool = flag("spend the time for all evidence that the two are equal, however large the models")
+    thorough: bool = flag("plant all faults that test the check itself, also where each takes long")
     worst_input: str | None = option(
         "write the input with the largest difference to this .npz", metavar="FILE", writes=True
     )

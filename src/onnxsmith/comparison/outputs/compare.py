@@ -88,9 +88,9 @@ def compare(
     the files' metadata or names do. Every step is compared from the state of the reference, and by layer at the first
     that differs; then the candidate goes the whole way with its own state.
 
-    Two files with the same bytes compute the same, and are not run if no argument asks for more.
-    Evidence that would take much longer than running both sides is left out, and the report names it. `thorough`
-    collects it, however large the models are.
+    Two files with the same bytes compute the same, and are not run if no argument asks for more. If the sides agree,
+    faults are planted to see whether the comparison would notice them: as many as take little time beside the runs of
+    both sides, with `thorough` all of them.
 
     If one side's runtime fails, the report has its problem, the verdict `failed`, and the other side's outputs. If the
     layers cannot be compared (`compare/unpaired`), the report has the result for the outputs.
