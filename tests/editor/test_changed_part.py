@@ -132,6 +132,16 @@ def test_a_weight_changed_by_hand_is_found(tmp_path: Path) -> None:
         edited(CHAIN, tmp_path, change)
 
 
+def test_outputs_in_another_order_are_found(tmp_path: Path) -> None:
+    def change(m: Any) -> None:
+        m.rename(tensor="s", to="sum_of_both")
+        m.model.graph.outputs.reverse()
+
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        edited(CHAIN, tmp_path, change)
+    assert caught.value.problem.id == "verify/different"
+
+
 def test_a_size_at_which_only_the_edited_model_fails_is_found(tmp_path: Path) -> None:
     path = saved(SIZES, tmp_path)
     with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(path) as m:
