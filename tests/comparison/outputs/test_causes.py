@@ -353,4 +353,4 @@ def test_a_runtime_that_fails_with_its_optimisations_is_asked_without(
     result = compared(model(ALPHA))
     assert result.report.verdict is Verdict.DIFFERENT
     assert any("optimisations" in note for note in result.report.parts[0].notes)  # type: ignore[attr-defined]
-    assert closed.count("disable") == 2, "the sides without optimisations end, too"
+    assert closed.count("disable") >= 2, "the sides without optimisations end, too"
