@@ -171,7 +171,7 @@ def _from_file(path: Path, target: str) -> ModuleType:
     if folder not in sys.path:
         sys.path.insert(0, folder)
     name = f"onnxsmith_target_{path.stem}"
-    loader = _Compiled(name, str(path))
+    loader = _Compiled(name, str(path.absolute()))
     spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)

@@ -73,13 +73,14 @@ def identified(report: Report, before: Iterable[ModelFile], renamed: Iterable[st
 
 
 def model_file(path: Path, role: str) -> ModelFile | None:
-    """Returns the file with its hashes; None if it cannot be read. A file that has not changed is not read twice."""
+    """Returns the file with its hashes; None if it cannot be read or is empty. A file that has not changed is not read
+    twice."""
     try:
         about = path.stat()
         own, data = _hashes(path.absolute(), (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size))
     except (OSError, ValueError):  # a ValueError is a NUL in the name
         return None
-    return ModelFile(str(path), role, about.st_size, own, data)
+    return ModelFile(str(path), role, about.st_size, own, data) if about.st_size else None
 
 
 @functools.lru_cache(maxsize=64)  # a choice: more models than one command reads

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from onnxsmith.base.report.base import Block, Chart, Facts, Part, Places, Table, Text, Tone
 from onnxsmith.base.words import first_few, several
 
+SAME_COMPUTATION = "the same operators compute it from the same weights and from tensors that are equal to the bit"
+"""Is why nothing is tolerated in an output that needs no comparison."""
 REFUSES = "the candidate refuses an input that the reference takes"
 """The beginning of a reason that says that the candidate's runtime refused an input."""
 
@@ -129,10 +131,10 @@ class Verification(Part):
     """The comparison of a candidate with its reference.
 
     `equal` is True only if something was compared, nothing differed, and a fault would have been noticed; or without
-    runs, if both are the same bytes. If a fault
-    would not have been noticed, `unsure` says why. `weak` has the reason for each output without any comparable value.
-    `verified` is False if no comparison was made; `why_not` says why. `untried` are gaps that the headline must name,
-    such as axes that stayed at one size or sizes that the reference refuses.
+    runs, if both are the same bytes or the same computation. If a fault would not have been noticed, `unsure` says why.
+    `weak` has the reason for each output without any comparable value. `verified` is False if no comparison was made;
+    `why_not` says why. `untried` are gaps that the headline must name, such as axes that stayed at one size or sizes
+    that the reference refuses.
     """
 
     title = "Verification"
@@ -183,7 +185,7 @@ class Verification(Part):
         if not self.verified:
             yield Text(f"NOT VERIFIED: {self.why_not}", Tone.WARN)
             return
-        if self.equal and not self.runs:
+        if self.equal and not self.runs and all(output.why_tolerance == SAME_COMPUTATION for output in self.outputs):
             yield from (Text(note, Tone.GOOD) for note in self.notes)
             return
         rows = [("reference", self.reference), ("candidate", self.candidate), ("runs", str(len(self.runs)))]
@@ -240,9 +242,8 @@ def _differences(output: OutputCheck) -> tuple[str, str]:
 
 
 def _is_uncompared(output: OutputCheck) -> bool:
-    """Whether no value of the output was compared, because it is random, or empty or NaN on every input. An output that
-    is exact without a comparison is the same computation in both."""
-    return output.equal and not output.compared and not output.exact
+    """Whether no value of the output was compared, because it is random, or empty or NaN on every input."""
+    return output.equal and not output.compared and output.why_tolerance != SAME_COMPUTATION
 
 
 def _verdict(output: OutputCheck) -> str:
