@@ -6,6 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.structure import provenance, walk
 
@@ -49,7 +50,7 @@ class TensorHandle:
     @property
     def constant(self) -> Any:
         """Returns the array of an initializer or of a Constant node, otherwise None."""
-        tensor = ir.convenience.get_const_tensor(self.value)
+        tensor = const_tensor(self.value)
         return tensor.numpy() if tensor is not None else None
 
     def __eq__(self, other: object) -> bool:

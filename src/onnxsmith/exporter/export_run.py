@@ -17,6 +17,7 @@ from onnxsmith.base.report.parts.capture import Capture, PortMap
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.words import first_few
 from onnxsmith.exporter import factory
 from onnxsmith.exporter.export_settings import Settings
@@ -282,5 +283,5 @@ def _draws(node: ir.Node) -> bool:
     """Whether the node draws random numbers. A Dropout draws if its third input, `training_mode`, is true."""
     if node.domain or node.op_type != "Dropout":
         return node.op_type in _DRAW and not node.domain
-    training = ir.convenience.get_const_tensor(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
+    training = const_tensor(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
     return training is not None and bool(training.numpy())

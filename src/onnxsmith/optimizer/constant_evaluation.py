@@ -12,6 +12,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure.tensor_keys import DERIVED
 from onnxsmith.runtimes import base as runtimes
@@ -91,7 +92,7 @@ def _here(nodes: Iterable[ir.Node], known: dict[ir.Value, ir.TensorProtocol]) ->
 
 
 def _held(value: ir.Value, known: Mapping[ir.Value, ir.TensorProtocol]) -> ir.TensorProtocol | None:
-    return known[value] if value in known else ir.convenience.get_const_tensor(value)
+    return known[value] if value in known else const_tensor(value)
 
 
 def _computable(nodes: Iterable[ir.Node], known: Mapping[ir.Value, ir.TensorProtocol]) -> list[ir.Node]:
@@ -125,7 +126,7 @@ def _batch(
             if value is None or value in new:
                 continue
             tensor = known.get(value)
-            tensor = ir.convenience.get_const_tensor(value) if tensor is None else tensor
+            tensor = const_tensor(value) if tensor is None else tensor
             assert tensor is not None
             new[value] = _initializer(tensor, f"c{len(initializers)}")
             initializers.append(new[value])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import walk
 
@@ -199,7 +200,7 @@ def _is_read_transposed(node: ir.Node) -> bool:
 
 
 def _file_bytes(value: ir.Value) -> int:
-    tensor = ir.convenience.get_const_tensor(value)
+    tensor = const_tensor(value)
     size = tensor.nbytes if tensor is not None else nbytes(value) or 0
     return size + len(value.name or "") + _HEAD
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.fresh import Names
@@ -163,7 +164,7 @@ class Folding:
 
 
 def _tensor_bytes(value: ir.Value) -> int:
-    tensor = ir.convenience.get_const_tensor(value)
+    tensor = const_tensor(value)
     return tensor.nbytes if tensor is not None else 0
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
@@ -132,7 +133,7 @@ def _of(node: ir.Node, form: WeightForm) -> Stored | None:
 def _takes_rows(node: ir.Node) -> bool:
     """Whether a Slice slices the first axis only."""
     axes = node.inputs[_AXES] if len(node.inputs) > _AXES else None
-    held = ir.convenience.get_const_tensor(axes) if axes is not None else None
+    held = const_tensor(axes) if axes is not None else None
     return held is not None and held.numpy().tolist() == [0]
 
 

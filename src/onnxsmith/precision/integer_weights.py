@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.structure import walk
 from onnxsmith.precision.weight_storage import LEAST, MOVING
 
@@ -38,7 +39,7 @@ def integer_weights(model: ir.Model) -> Iterator[ir.Value]:
     for graph in walk.graphs(model):
         constants = [node.outputs[0] for node in graph if node.op_type == "Constant"]
         for value in (*graph.initializers.values(), *constants):
-            tensor = ir.convenience.get_const_tensor(value)
+            tensor = const_tensor(value)
             if tensor is not None and tensor.dtype in _NARROW and tensor.size >= LEAST and _is_multiplied(value):
                 yield value
 

@@ -31,6 +31,7 @@ from onnx_shape_inference import (
 
 from onnxsmith.base import deferred_imports
 from onnxsmith.base.seams.base import added, private
+from onnxsmith.base.seams.constant_tensors import const_tensor
 
 __all__ = [
     "SYM_DATA_KEY",
@@ -118,7 +119,7 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
 
     def get_symbolic_value(self, value: ir.Value) -> Any:
         """Returns the known integers and dimensions in a value; None if they are unknown."""
-        tensor = ir.convenience.get_const_tensor(value)
+        tensor = const_tensor(value)
         return None if tensor is not None and tensor.size > _MOST_READ else super().get_symbolic_value(value)
 
     def hold(self, value: ir.Value, data: list[int | ir.SymbolicDim]) -> None:
@@ -252,7 +253,7 @@ def _enter(context: Context, graph: Any) -> bool:
     """Sets the shapes of initializers and names the anonymous dimensions of inputs."""
     modified = False
     for value in graph.initializers.values():
-        tensor = ir.convenience.get_const_tensor(value)
+        tensor = const_tensor(value)
         if tensor is not None and value.shape != tensor.shape:
             value.shape, modified = tensor.shape, True
     for value in graph.inputs:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.base.report.parts.layers import Layer
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.comparison.outputs.graph_matches import GraphMatches
 from onnxsmith.comparison.outputs.node_transplant import Undoing
 from onnxsmith.comparison.outputs.stored_values import StoredValues, differ, layout
@@ -250,7 +251,7 @@ def constant_patch(value: ir.Value, array: Array) -> str:
     large."""
     if array.size > _MOST_NUMBERS or len(value.uses()) != 1 or value.is_graph_input() or array.dtype.kind not in "fiub":
         return ""
-    held = ir.convenience.get_const_tensor(value)
+    held = const_tensor(value)
     if held is None or not value.name or tuple(held.shape.numpy()) != array.shape or not np.isfinite(array).all():
         return ""
     return f'[[step]]\ndo = "constant"\ntensor = {_toml(value.name)}\nvalue = {_toml(array.tolist(), array.dtype)}\n'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.words import several
 from onnxsmith.editor.dims.runtime_sizes import Sizes
 from onnxsmith.editor.edited_model import Work, depending
@@ -27,7 +28,7 @@ def settle(work: Work) -> str:
     for node in graph:
         for index in _SIZED_BY.get(node.op_type, ()) if not node.domain else ():
             value = node.inputs[index] if index < len(node.inputs) else None
-            if value is not None and value.producer() is not None and ir.convenience.get_const_tensor(value) is None:
+            if value is not None and value.producer() is not None and const_tensor(value) is None:
                 places.setdefault(value, []).append((node, index))
     free = {one for node in random_draws.nodes(work.model) for one in node.outputs} | set(graph.inputs)
     given = depending(work.model, free) if places else set()

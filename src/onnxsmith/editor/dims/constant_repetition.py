@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.editor.dims import factors
 from onnxsmith.editor.dims.equal_axes import BROADCASTING
 from onnxsmith.editor.dims.factors import Atom, Dim
@@ -261,7 +262,7 @@ class Repeating:
 
     def _is_zero(self, value: ir.Value) -> bool:
         """Whether a value is a constant of zeros in int64, which may be the number of the only row."""
-        tensor = ir.convenience.get_const_tensor(value)
+        tensor = const_tensor(value)
         return tensor is not None and tensor.dtype == ir.DataType.INT64 and not np.asarray(tensor.numpy()).any()
 
     def _repeated(self, node: ir.Node, parts: np.ndarray | None, axis: int, dim: Dim, *, broadcast: bool) -> ir.Value:
@@ -308,7 +309,7 @@ class Repeating:
         return make.node(node, "Add", [grown, make.constant(first)])
 
     def _array(self, node: ir.Node, value: ir.Value) -> np.ndarray:
-        tensor = ir.convenience.get_const_tensor(value)
+        tensor = const_tensor(value)
         if tensor is not None:
             return np.asarray(tensor.numpy())
         made_by = value.producer()

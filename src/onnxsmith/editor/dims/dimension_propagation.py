@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams import shape_engine
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.editor.dims import equal_axes, factors, frozen_operands
 from onnxsmith.editor.dims.constant_repetition import Repeating
 from onnxsmith.editor.dims.factors import Atom, Dim
@@ -307,7 +308,7 @@ class Opening:
 
     def _is_trained(self, value: ir.Value | None) -> bool:
         """Whether a value is a constant of floats that are not all 1: to repeat them would enlarge the sum."""
-        tensor = ir.convenience.get_const_tensor(value) if value is not None else None
+        tensor = const_tensor(value) if value is not None else None
         if tensor is None or not tensor.dtype.is_floating_point():
             return False
         return not bool((np.asarray(tensor.numpy(), np.float32) == 1).all())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.editor.dims import factors
 from onnxsmith.editor.dims.factors import Atom, Dim
 from onnxsmith.editor.dims.runtime_sizes import Piece
@@ -286,7 +287,7 @@ def _divided(opening: Opening, node: ir.Node) -> list[Dim] | None:
     """Computes the number by which a sum over the symbol is divided for its mean. Other constants that may hold the
     symbol's size stay, and are noted."""
     for index, value in enumerate(node.inputs):
-        tensor = None if value is None or value.is_graph_input() else ir.convenience.get_const_tensor(value)
+        tensor = None if value is None or value.is_graph_input() else const_tensor(value)
         if value is None or tensor is None or tensor.size > _FEW or opening.is_reached(value):
             continue
         other = next((one for at, one in enumerate(node.inputs) if at != index), None)
@@ -333,7 +334,7 @@ def _as_number(opening: Opening, node: ir.Node, dim: Dim, like: ir.Value) -> ir.
     """Returns a size as a number of the dtype and the rank of a constant."""
     make = opening.sizes
     sizes = make.shape([(dim, 1, 1)], node)
-    tensor = ir.convenience.get_const_tensor(like)
+    tensor = const_tensor(like)
     assert tensor is not None
     target = make.constant([1] * len(tensor.shape)) if len(tensor.shape) else make.constant(np.zeros(0, np.int64))
     shaped = make.node(node, "Reshape", [sizes, target])
@@ -355,7 +356,7 @@ def _gather(opening: Opening, node: ir.Node) -> list[Dim] | None:
     last = factors.size(dims[axis]) - 1
     held = _constant(index)
     if held == [last] and last > 0 and opset_conversion.of(opening.work.model) >= _NEGATIVE and index.dtype is not None:
-        array = np.full(ir.convenience.get_const_tensor(index).shape.numpy(), -1, index.dtype.numpy())  # type: ignore[union-attr]
+        array = np.full(const_tensor(index).shape.numpy(), -1, index.dtype.numpy())  # type: ignore[union-attr]
         _replace(opening, node, 1, opening.sizes.constant(array), f"index {last}, the last, → -1")
         return None
     if factors.size(dims[axis]) == 1:
@@ -375,7 +376,7 @@ def _static(opening: Opening, value: ir.Value) -> list[int] | None:
 
 def _constant(value: ir.Value | None) -> list[int] | None:
     """Returns the elements of a constant of integers; None for any other value."""
-    tensor = ir.convenience.get_const_tensor(value) if value is not None and not value.is_graph_input() else None
+    tensor = const_tensor(value) if value is not None and not value.is_graph_input() else None
     return None if tensor is None else [int(one) for one in np.atleast_1d(tensor.numpy()).ravel()]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.words import first_few, several
 from onnxsmith.editor.edited_model import Work, dims
 from onnxsmith.editor.node_placement import operators
@@ -167,7 +168,7 @@ class Constant(Step):
 
     def apply(self, work: Work) -> str:
         value = work.find.tensor(self.tensor, Takes("constant", _is_constant))
-        held = ir.convenience.get_const_tensor(value)
+        held = const_tensor(value)
         if held is None:
             raise problem(
                 "edit/not-constant",
@@ -214,4 +215,4 @@ class Constant(Step):
 
 
 def _is_constant(value: ir.Value) -> bool:
-    return ir.convenience.get_const_tensor(value) is not None
+    return const_tensor(value) is not None

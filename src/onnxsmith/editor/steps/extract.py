@@ -10,6 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.words import several
 from onnxsmith.editor import border_types
 from onnxsmith.editor.edited_model import Work, depending
@@ -28,7 +29,7 @@ _LARGE = 2**30
 """Limits the bytes of weights outside the part up to which the original is run as a whole. A choice: reading 1 GiB
 takes a second or two, and runtimes hold it twice."""
 
-_STARTS = Takes("tensor that is no constant", lambda value: ir.convenience.get_const_tensor(value) is None)
+_STARTS = Takes("tensor that is no constant", lambda value: const_tensor(value) is None)
 _ENDS = Takes("computed tensor", lambda value: value.producer() is not None)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.words import first_few, several
 from onnxsmith.editor.edited_model import Work, dims
 from onnxsmith.editor.graph_cleanup import remove_unneeded
@@ -37,7 +38,7 @@ class AddInput(Step):
     def apply(self, work: Work) -> str:
         value = work.find.tensor(self.tensor)
         graph, name = work.model.graph, value.name or ""
-        held = ir.convenience.get_const_tensor(value)
+        held = const_tensor(value)
         node = value.producer()
         if value in graph.inputs:
             raise problem("edit/is-input", f"{name!r} is a graph input already", fix="leave the step out")

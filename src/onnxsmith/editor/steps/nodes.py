@@ -10,6 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.words import first_few, several
 from onnxsmith.editor.edited_model import Work, depending, graph_of
 from onnxsmith.editor.following_dtypes import Following
@@ -240,7 +241,7 @@ class Remove(Step):
             found = node.inputs[index] if index < len(node.inputs) else None
             if found is not None:
                 return found
-        computed = [one for one in node.inputs if one is not None and ir.convenience.get_const_tensor(one) is None]
+        computed = [one for one in node.inputs if one is not None and const_tensor(one) is None]
         if self.keep is None and len(dict.fromkeys(computed)) == 1:
             return computed[0]
         read = [one for one in dict.fromkeys(node.inputs) if one is not None]

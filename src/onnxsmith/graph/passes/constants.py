@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.passes.base import May, Pass, PassResult, always
 from onnxsmith.graph.structure import walk
 
@@ -27,7 +28,7 @@ class Constants(Pass):
             if node.op_type != "Constant" or node.domain or node.outputs[0].is_graph_output():
                 continue
             value = node.outputs[0]
-            tensor = ir.convenience.get_const_tensor(value)
+            tensor = const_tensor(value)
             if tensor is None or tensor.dtype == ir.DataType.STRING or value.name is None:
                 continue
             new = ir.Value(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.passes.base import May, Pass, PassResult, always
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.tensor_keys import contents, glimpse, outline
@@ -36,7 +37,7 @@ def _shared(graph: ir.Graph, may: May) -> Iterator[str]:
     alike: dict[object, list[ir.Value]] = {}
     initializers = [value for value in graph.initializers.values() if not value.is_graph_output()]
     for value in (*filter(_is_constant_node, graph.outputs), *initializers):
-        tensor = ir.convenience.get_const_tensor(value)
+        tensor = const_tensor(value)
         if tensor is None or value.is_graph_input() or value.name in annotated:
             continue
         alike.setdefault(outline(tensor), []).append(value)
@@ -61,7 +62,7 @@ def _is_constant_node(value: ir.Value) -> bool:
 
 
 def _tensor(value: ir.Value) -> ir.TensorProtocol:
-    tensor = ir.convenience.get_const_tensor(value)
+    tensor = const_tensor(value)
     assert tensor is not None
     return tensor
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.patterns.pattern import Exact, Kind, Number, Numbers
 from onnxsmith.graph.shapes import facts
 
@@ -17,7 +18,7 @@ Array = npt.NDArray[Any]
 
 def number_of_elements(value: ir.Value) -> int | None:
     """Returns the number of elements of a constant, without reading them; None if the value is not constant."""
-    tensor = ir.convenience.get_const_tensor(value) if facts.is_constant(value) else None
+    tensor = const_tensor(value) if facts.is_constant(value) else None
     return None if tensor is None else math.prod(tensor.shape.numpy())
 
 
@@ -27,7 +28,7 @@ def is_kind(value: ir.Value, kind: Kind) -> bool:
         return True
     if kind is Kind.SCALAR:
         return number_of_elements(value) == 1
-    return facts.is_constant(value) and ir.convenience.get_const_tensor(value) is not None
+    return facts.is_constant(value) and const_tensor(value) is not None
 
 
 def equals(value: ir.Value, wanted: Number | Numbers | Exact) -> bool:
@@ -49,7 +50,7 @@ def equals(value: ir.Value, wanted: Number | Numbers | Exact) -> bool:
 
 def value_dtype(value: ir.Value) -> ir.DataType | None:
     """Returns the dtype of a constant."""
-    tensor = ir.convenience.get_const_tensor(value)
+    tensor = const_tensor(value)
     return None if tensor is None else tensor.dtype
 
 

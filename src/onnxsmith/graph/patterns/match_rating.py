@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.words import shortened
 from onnxsmith.graph.patterns import attribute_matching, constant_matching
 from onnxsmith.graph.patterns.commutative import is_commutative
@@ -237,7 +238,7 @@ def held(value: ir.Value | None) -> str:
     count = constant_matching.number_of_elements(value)
     if count is None:
         return f"the value {value.name}"
-    tensor = ir.convenience.get_const_tensor(value)
+    tensor = const_tensor(value)
     assert tensor is not None
     if count > _SHOWN:
         return f"{tensor.dtype.name.lower()}[{','.join(map(str, tensor.shape.numpy()))}]"

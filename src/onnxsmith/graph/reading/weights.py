@@ -9,6 +9,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.reading.scopes import Scope, scopes
 
 
@@ -60,7 +61,7 @@ def constant(node: ir.Node) -> ir.TensorProtocol | None:
     if attribute.name == "value_strings":
         texts = [text.encode() for text in attribute.as_strings()]
         return ir.StringTensor(texts, shape=ir.Shape([len(texts)]), name=name)
-    return ir.convenience.get_const_tensor(node.outputs[0])
+    return const_tensor(node.outputs[0])
 
 
 def readable(tensor: ir.TensorProtocol) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.seams.shape_engine import SYM_DATA_KEY
 from onnxsmith.graph.shapes.known_integers import elements
 from onnxsmith.graph.shapes.symbols import Element as Element
@@ -34,7 +35,7 @@ def constant(value: ir.Value | None) -> npt.NDArray[Any] | None:
     """
     if value is None or not is_constant(value):
         return None
-    tensor = ir.convenience.get_const_tensor(value)
+    tensor = const_tensor(value)
     return None if tensor is None else read(tensor)
 
 

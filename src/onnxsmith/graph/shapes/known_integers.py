@@ -12,6 +12,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.seams.shape_engine import SYM_DATA_KEY
 from onnxsmith.graph.shapes import symbols
 from onnxsmith.graph.shapes.symbols import Element
@@ -89,7 +90,7 @@ def constant_tensor(value: ir.Value) -> ir.TensorProtocol | None:
         return None if value.is_graph_input() else value.const_value
     node = value.producer()
     is_constant = node is not None and node.op_type == "Constant" and not node.domain
-    return ir.convenience.get_const_tensor(value) if is_constant else None
+    return const_tensor(value) if is_constant else None
 
 
 def of_tensor(tensor: ir.TensorProtocol) -> Elements | None:

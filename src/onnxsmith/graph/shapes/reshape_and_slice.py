@@ -13,6 +13,7 @@ from typing import Any
 import ml_dtypes
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes import symbols
 from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.shapes.known_integers import Elements, elements
@@ -145,7 +146,7 @@ def range_(infer: Infer) -> Infer:
 
 def _is_whole(value: ir.Value | None) -> bool:
     """Whether a value is a whole number in the range in which its dtype represents all whole numbers."""
-    tensor = None if value is None else ir.convenience.get_const_tensor(value)
+    tensor = None if value is None else const_tensor(value)
     if tensor is None or tensor.size != 1:
         return False
     number = float(tensor.numpy().item())
@@ -256,7 +257,7 @@ def split(infer: Infer) -> Infer:
             infer(context, node)
             return
         at = 0 if axis is None else None if axis.is_ref() else axis.as_int()
-        tensor = ir.convenience.get_const_tensor(node.inputs[1])
+        tensor = const_tensor(node.inputs[1])
         fits = tensor is not None and tensor.size == len(node.outputs) and not node.inputs[1].is_graph_input()
         parts = [int(n) for n in tensor.numpy().ravel()] if fits and tensor is not None else elements(node.inputs[1])
         for index, value in enumerate(node.outputs):

@@ -10,6 +10,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes.facts import integer
 
 Infer = Callable[[Any, ir.Node], None]
@@ -123,7 +124,7 @@ def _split(context: Any, node: ir.Node) -> ir.Shape | None:
 def _chunk(split: ir.Value, whole: Dim) -> int | None:
     """Returns the size of all parts; None if they differ or are unknown. A scalar `split` leaves a smaller last part if
     it does not divide the size."""
-    tensor = ir.convenience.get_const_tensor(split)
+    tensor = const_tensor(split)
     if tensor is None or split.is_graph_input():
         return None
     sizes = [int(one) for one in tensor.numpy().reshape(-1)]

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.seams.shape_engine import Context, Rules, library_rules
 from onnxsmith.graph.shapes import (
     integer_rules,
@@ -264,7 +265,7 @@ def _scales(node: ir.Node) -> Sequence[float]:
     if attribute is not None:
         return [] if attribute.is_ref() else list(attribute.as_floats())
     value = node.inputs[1 if node.op_type == "Upsample" or len(node.inputs) == 2 else 2]
-    tensor = None if value is None else ir.convenience.get_const_tensor(value)
+    tensor = None if value is None else const_tensor(value)
     return [] if tensor is None else [float(scale) for scale in np.asarray(tensor.numpy()).ravel()]
 
 
@@ -273,7 +274,7 @@ def _unique(infer: Infer) -> Infer:
 
     def careful(context: Any, node: ir.Node) -> None:
         data, axis = node.inputs[0], node.attributes.get("axis")
-        if data is None or axis is None or ir.convenience.get_const_tensor(data) is not None:
+        if data is None or axis is None or const_tensor(data) is not None:
             infer(context, node)
             return
         shape = None if axis.is_ref() or data.shape is None else _with_fresh(context, data.shape, [axis.as_int()])

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import onnx_ir as ir
 
+from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.seams import shape_engine
 from onnxsmith.base.words import first_few
 from onnxsmith.graph.shapes import declared_names, dims, sound_shapes, standard_inference
@@ -89,7 +90,7 @@ def infer(model: ir.Model, *, elements: bool = False) -> str | None:
             value.const_value = None  # a default: the caller may replace it, so no shape may depend on it
         context = sound_shapes.context(model, elements=elements)
         context.failed, context.untyped = failures.add, failures.complete
-        with without_odd_names(model), shape_engine.walking():
+        with no_collection(), without_odd_names(model), shape_engine.walking():
             context.reserve_symbol_names(dims.used_names(model))
             shape_engine.walk(
                 context, model.graph, model_functions=model.functions, inference_cache={}, op_function_cache={}

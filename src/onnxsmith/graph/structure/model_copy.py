@@ -7,6 +7,7 @@ import copy
 import onnx
 import onnx_ir as ir
 
+from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.graph.structure import walk
 
 _SMALL = 1024
@@ -18,8 +19,9 @@ def cloned(model: ir.Model) -> ir.Model:
 
     A plain `clone` shares the tensor objects, too. Renaming a value renames its tensor, so it would change both models.
     """
-    made = model.clone()
-    own_values(made)
+    with no_collection():
+        made = model.clone()
+        own_values(made)
     return made
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.words import abbreviated, several
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.walk import named_subgraphs
@@ -53,7 +54,7 @@ class Place:
 
     def constant(self) -> ir.TensorProtocol | None:
         """Returns the tensor of a `constant`, None if it has no values."""
-        return ir.convenience.get_const_tensor(self.value)
+        return const_tensor(self.value)
 
 
 def places(model: ir.Model) -> list[Place]:
@@ -139,4 +140,4 @@ def _places(graph: ir.Graph, bodies: tuple[Body, ...]) -> Iterator[tuple[ir.Valu
 
 def _constant(value: ir.Value) -> Kind:
     """Treats a Constant without a dense tensor (a sparse one, for example) as a computed value."""
-    return "constant" if ir.convenience.get_const_tensor(value) is not None else "node"
+    return "constant" if const_tensor(value) is not None else "node"

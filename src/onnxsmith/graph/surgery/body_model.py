@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 
@@ -103,7 +104,7 @@ def _visible(model: ir.Model, graph: ir.Graph) -> dict[str, ir.Value]:
 
 def _stand_in(value: ir.Value) -> ir.Value:
     """Returns a value with the name, type and shape of a captured one, and its tensor if it is a constant."""
-    tensor = None if value.is_graph_input() else ir.convenience.get_const_tensor(value)
+    tensor = None if value.is_graph_input() else const_tensor(value)
     type_ = value.type if value.type is not None or tensor is None else ir.TensorType(tensor.dtype)
     shape = value.shape if tensor is None else ir.Shape(list(tensor.numpy().shape))
     return ir.Value(name=value.name, type=type_, shape=shape, const_value=tensor)

@@ -13,6 +13,7 @@ from itertools import accumulate
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.structure import captures, walk
 from onnxsmith.graph.structure.model_copy import cloned
 
@@ -227,7 +228,7 @@ def _ports(
 
 
 def _constant(value: ir.Value) -> ir.Value:
-    tensor = ir.convenience.get_const_tensor(value)
+    tensor = const_tensor(value)
     assert tensor is not None
     return ir.Value(name=value.name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(dims(tensor)), const_value=tensor)
 
@@ -253,7 +254,7 @@ def dims(tensor: ir.TensorProtocol) -> list[int]:
 def _is_constant(node: ir.Node) -> bool:
     if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
         return False
-    return ir.convenience.get_const_tensor(node.outputs[0]) is not None
+    return const_tensor(node.outputs[0]) is not None
 
 
 def _behind(value: ir.Value, graph: ir.Graph) -> set[ir.Node]:
@@ -275,6 +276,6 @@ def _weights(nodes: Nodes) -> list[int]:
     for node in nodes:
         new = {value for one in (node, *walk.inside(node)) for value in one.inputs if value is not None} - seen
         seen |= new
-        tensors = [ir.convenience.get_const_tensor(value) for value in new]
+        tensors = [const_tensor(value) for value in new]
         found.append(sum(tensor.nbytes for tensor in tensors if tensor is not None))
     return found

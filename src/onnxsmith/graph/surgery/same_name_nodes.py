@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.structure import attribute_keys, walk
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
@@ -124,7 +125,7 @@ def _put(node: ir.Node, model: ir.Model, held: Mapping[str, ir.Value], names: Na
     """Makes a copy of the node for `model`. It reads the values in `held` by name, and copies of its own constants."""
     inputs: list[ir.Value | None] = []
     for value in node.inputs:
-        tensor = ir.convenience.get_const_tensor(value) if value is not None else None
+        tensor = const_tensor(value) if value is not None else None
         if value is None or tensor is None:
             inputs.append(None if value is None else held[value.name or ""])
             continue
@@ -156,7 +157,7 @@ def _values(model: ir.Model) -> dict[str, ir.Value]:
 def _computed(node: ir.Node) -> Iterator[str]:
     """Yields the names of the inputs that are not constants."""
     for value in node.inputs:
-        if value is not None and ir.convenience.get_const_tensor(value) is None:
+        if value is not None and const_tensor(value) is None:
             yield value.name or ""
 
 
@@ -185,7 +186,7 @@ def _is_same(node: ir.Node, twin: ir.Node, same: Same) -> bool:
 def _reads_same(a: ir.Value | None, b: ir.Value | None, same: Same) -> bool:
     if a is None or b is None:
         return a is b
-    first, second = ir.convenience.get_const_tensor(a), ir.convenience.get_const_tensor(b)
+    first, second = const_tensor(a), const_tensor(b)
     if first is None or second is None:
         return a.name == b.name
     return first is second or same(first, second)

@@ -10,6 +10,7 @@ import onnx
 import onnx_ir as ir
 from onnx import helper
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import Port, Signature, signature
@@ -120,7 +121,7 @@ def single_numbers(model: ir.Model) -> dict[str, ir.TensorProtocol]:
     found: dict[str, ir.TensorProtocol] = {}
     for node in model.graph:
         for value in node.inputs:
-            tensor = ir.convenience.get_const_tensor(value) if value is not None else None
+            tensor = const_tensor(value) if value is not None else None
             if value is None or tensor is None or tensor.size != 1 or not value.name:
                 continue
             quantises = node.op_type in _QUANTISERS or node.op_type in _PRODUCTS_OF_LEVELS

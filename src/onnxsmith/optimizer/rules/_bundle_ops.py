@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure.attribute_keys import literals
 from onnxsmith.optimizer.rules import _views
@@ -251,7 +252,7 @@ def _along(
 
 def _own_bytes(value: ir.Value | None) -> int:
     """Returns the bytes that are freed with a constant's only reader; 0 for other values."""
-    tensor = None if value is None or len(value.uses()) > 1 else ir.convenience.get_const_tensor(value)
+    tensor = None if value is None or len(value.uses()) > 1 else const_tensor(value)
     return 0 if tensor is None else tensor.nbytes
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure.tensor_keys import contents
 from onnxsmith.graph.structure.uses import is_read_outside
@@ -252,8 +253,6 @@ def alike(values: Sequence[ir.Value | None]) -> bool:
     """Whether the values are the same, or equal short constants."""
     if all(value is values[0] for value in values):
         return True
-    tensors = [
-        ir.convenience.get_const_tensor(value) if facts.is_constant(value) else None for value in values if value
-    ]
+    tensors = [const_tensor(value) if facts.is_constant(value) else None for value in values if value]
     known = [tensor for tensor in tensors if tensor is not None and tensor.size <= _SHORT]
     return len(known) == len(values) and len({contents(tensor) for tensor in known}) == 1

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.uniform_tensors import uniform
 from onnxsmith.optimizer.rules import _activations, _written_out_norms
@@ -234,7 +235,7 @@ def _known_dims(value: ir.Value | None) -> Sequence[facts.Element | None] | None
 
 def _known_dtype(value: ir.Value) -> ir.DataType | None:
     """Returns the dtype, also of a constant inside a function."""
-    tensor = ir.convenience.get_const_tensor(value) if value.dtype is None else None
+    tensor = const_tensor(value) if value.dtype is None else None
     return value.dtype if tensor is None else tensor.dtype
 
 

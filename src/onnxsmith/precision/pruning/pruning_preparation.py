@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
@@ -120,7 +121,7 @@ def _lift(model: ir.Model) -> None:
     outputs = set(graph.outputs)
     for node in list(graph):
         value = node.outputs[0] if node.op_type == "Constant" and not node.domain else None
-        tensor = None if value is None else ir.convenience.get_const_tensor(value)
+        tensor = None if value is None else const_tensor(value)
         if value is None or tensor is None or value in outputs:
             continue
         _replace(graph, value, tensor)

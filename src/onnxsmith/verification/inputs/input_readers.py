@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.structure import walk
 
 _KEEPS_VALUES = {
@@ -73,7 +74,7 @@ def readers(value: ir.Value, inside: Owners | None = None, through: Through | No
 
 def constant(value: ir.Value | None) -> npt.NDArray[np.float64] | None:
     """Returns the elements of a small constant as a flat array; None for any other value."""
-    tensor = ir.convenience.get_const_tensor(value) if value is not None else None
+    tensor = const_tensor(value) if value is not None else None
     if tensor is None or tensor.size > _FAR or tensor.dtype == ir.DataType.STRING:
         return None
     return np.asarray(tensor.numpy()).astype(np.float64).ravel()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.structure import walk
@@ -189,7 +190,7 @@ def _of_weights(node: ir.Node) -> Iterator[tuple[str, int]]:
 
 def _is_held(value: ir.Value | None) -> bool:
     """Whether the value is in the file: an initializer or a Constant."""
-    return value is not None and ir.convenience.get_const_tensor(value) is not None
+    return value is not None and const_tensor(value) is not None
 
 
 def _length(value: ir.Value | None, axis: int) -> int:
@@ -199,7 +200,7 @@ def _length(value: ir.Value | None, axis: int) -> int:
 
 
 def _whole_numbers(value: ir.Value) -> list[int]:
-    tensor = ir.convenience.get_const_tensor(value)
+    tensor = const_tensor(value)
     if tensor is None or tensor.size > _MOST_ELEMENTS:
         return []
     found = constant(value)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.structure.signature import Port
 from onnxsmith.verification.inputs.input_readers import Owners, Reader, readers
 
@@ -118,7 +119,7 @@ def _known(reader: Reader) -> list[Gram]:
         return [(text,) for text in held.get_strings("stopwords", [])]
     if node.op_type == "Equal":
         value = node.inputs[1 - reader.index]
-        other = ir.convenience.get_const_tensor(value) if value is not None else None
+        other = const_tensor(value) if value is not None else None
         return _of_tensor(other) if other is not None else []
     if node.op_type == "Cast" and (to := held.get_int("to", 0)) != ir.DataType.STRING.value:
         numbers = ("1.5", "-2.25", "3") if ir.DataType(to).is_floating_point() else ("1", "2", "3")

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.structure import walk
 
 _AS_IT_IS = {"Identity", "Cast", "CastLike", "Flatten", "Imputer"}
@@ -121,7 +122,7 @@ def _affine(found: Column | None, gain: float, shift: float) -> Column | None:
 
 
 def _numbers(value: ir.Value | None) -> npt.NDArray[np.float64] | None:
-    tensor = ir.convenience.get_const_tensor(value) if value is not None else None
+    tensor = const_tensor(value) if value is not None else None
     if tensor is None or tensor.dtype == ir.DataType.STRING or not tensor.size:
         return None
     held: npt.NDArray[Any] = tensor.numpy()

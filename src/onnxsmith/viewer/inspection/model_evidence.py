@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.reading.scopes import nodes
 from onnxsmith.graph.structure.walk import node_label
@@ -68,4 +69,4 @@ def _is_named(node: ir.Node, name: str) -> bool:
 
 
 def _is_stored(value: ir.Value) -> bool:
-    return ir.convenience.get_const_tensor(value) is not None
+    return const_tensor(value) is not None

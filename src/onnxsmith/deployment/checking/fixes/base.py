@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.fresh import Names
@@ -65,7 +66,7 @@ class Places:
 
 def constant(value: ir.Value | None) -> np.ndarray | None:
     """Returns the array of a constant operand; None if the operand is computed or absent."""
-    tensor = ir.convenience.get_const_tensor(value) if value is not None else None
+    tensor = const_tensor(value) if value is not None else None
     return None if tensor is None else tensor.numpy()
 
 

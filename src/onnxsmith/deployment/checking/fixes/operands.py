@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.words import several
 from onnxsmith.deployment.checking.fixes.base import Fix, Places, constant
 from onnxsmith.graph.surgery.node_insertion import release
@@ -108,7 +109,7 @@ def _folded(places: Places, node: ir.Node, most: int, *, usual: bool) -> int:
     source, scale = node.inputs[0], constant(node.inputs[1])
     given = node.inputs[2] if len(node.inputs) > 2 else None
     zero = constant(given)
-    tensor = ir.convenience.get_const_tensor(source) if source is not None else None
+    tensor = const_tensor(source) if source is not None else None
     if tensor is None or scale is None or (given is not None and zero is None) or node.outputs[0].is_graph_output():
         return 0
     if (tensor.dtype in _USUAL and not usual) or "output_dtype" in node.attributes:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules import _views
 from onnxsmith.optimizer.rules._patterns import integer, maker, read_elsewhere
@@ -243,7 +244,7 @@ def _product_refusal(product: ir.Node, bias: ir.Value | None, transposed: bool, 
 
 def _transposed(weight: ir.Value) -> ir.TensorProtocol:
     """Returns the transposed matrix, computed only when it is read."""
-    tensor = ir.convenience.get_const_tensor(weight)
+    tensor = const_tensor(weight)
     assert tensor is not None
 
     def turn() -> ir.TensorProtocol:

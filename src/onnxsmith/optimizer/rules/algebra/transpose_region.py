@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure.uses import is_read_outside
 from onnxsmith.optimizer.rules._layout import ELEMENTWISE, Moved, Perm, moved, perm_of
@@ -183,7 +184,7 @@ class _Region:
         moved = [value for value, perm in self._perms.items() if perm != tuple(range(len(perm)))]
         constants = (value for value in moved if facts.is_constant(value))
         shared = (one for one in constants if one.is_graph_output() or not inside.issuperset(one.consumers()))
-        sizes = (tensor.nbytes for value in shared if (tensor := ir.convenience.get_const_tensor(value)) is not None)
+        sizes = (tensor.nbytes for value in shared if (tensor := const_tensor(value)) is not None)
         return sum(size for size in sizes if size > _SMALL)
 
     def gone(self) -> Iterator[ir.Node]:

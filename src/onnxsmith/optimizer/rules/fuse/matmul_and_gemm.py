@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules import _node_order, _views
 from onnxsmith.optimizer.rules._fold_into_weights import AfterLinear
@@ -304,7 +305,7 @@ def _way(product: ir.Node) -> tuple[str, ...]:
 
 def _side_by_side(weights: Sequence[ir.Value | None]) -> ir.TensorProtocol:
     """Returns the joined matrix, which is computed when it is read."""
-    tensors = [ir.convenience.get_const_tensor(weight) for weight in weights if weight is not None]
+    tensors = [const_tensor(weight) for weight in weights if weight is not None]
     known = [tensor for tensor in tensors if tensor is not None]
 
     def join() -> ir.TensorProtocol:
