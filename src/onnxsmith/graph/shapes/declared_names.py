@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import onnx_ir as ir
@@ -29,8 +30,10 @@ def adopt(context: Any, model: ir.Model) -> None:
     functions."""
     known = _Known(context.is_generated_symbol)
     graphs = list(walk.main_graphs(model))
-    for one, other in (*context.symbolic_equalities, *_reshapes(graphs)):
+    for one, other in context.symbolic_equalities:
         known.equate(one, other)
+    for before, after in dict.fromkeys(_reshapes(graphs)):
+        known.equate_sizes(before, after)
     new = known.solved()
     if new is None:
         return
@@ -43,7 +46,7 @@ def adopt(context: Any, model: ir.Model) -> None:
             value.shape = ir.Shape(dims)
 
 
-def _reshapes(graphs: Sequence[ir.Graph]) -> Iterator[tuple[str, str]]:
+def _reshapes(graphs: Sequence[ir.Graph]) -> Iterator[tuple[Poly, Poly]]:
     """Yields the numbers of elements in front of and behind each Reshape."""
     for node in (node for graph in graphs for node in graph):
         if node.op_type == "Reshape" and not node.domain and node.inputs and node.inputs[0] is not None:
@@ -52,11 +55,17 @@ def _reshapes(graphs: Sequence[ir.Graph]) -> Iterator[tuple[str, str]]:
                 yield sizes[0], sizes[1]
 
 
-def _elements(shape: ir.Shape | None) -> str | None:
-    """Returns the product of the dimensions as a text; None if one is unknown."""
-    texts = [None] if shape is None else [str(dim) if isinstance(dim, int) else dim.value for dim in shape]
-    known = [f"({text})" for text in texts if text is not None]
-    return "*".join(sorted(known)) or "1" if len(known) == len(texts) else None
+def _elements(shape: ir.Shape | None) -> Poly | None:
+    """Returns the product of the dimensions; None if one is unknown."""
+    product = polynomials.constant(1)
+    for dim in shape if shape is not None else (None,):
+        text = dim if isinstance(dim, int) or dim is None else dim.value
+        try:
+            size = polynomials.constant(text) if isinstance(text, int) else _read(text or "")
+        except UnreadableError:
+            return None
+        product = polynomials.multiply(product, size)
+    return product
 
 
 @dataclass
@@ -72,12 +81,17 @@ class _Known:
     def equate(self, one: str, other: str) -> None:
         """Notes that two expressions have the same value."""
         try:
-            a, b = _reduced(_read(one), _read(other))
+            a, b = _read(one), _read(other)
         except UnreadableError:
             for text, name in ((one, other), (other, one)):
                 if name.isidentifier() and not text.isidentifier() and not self.is_generated(name):
                     self._texts[text] = name
             return
+        self.equate_sizes(a, b)
+
+    def equate_sizes(self, a: Poly, b: Poly) -> None:
+        """Notes that two expressions have the same value."""
+        a, b = _reduced(a, b)
         pair = [_single((term,)) for term in _positive(polynomials.subtract(a, b))]
         if len(pair) == 2 and all(pair):
             self._class_of[self._first(pair[0])] = self._first(pair[1])
@@ -204,6 +218,7 @@ def _single(poly: Poly) -> str:
     return poly[0][0][0] if is_atom and isinstance(poly[0][0][0], str) else ""
 
 
+@lru_cache(maxsize=4096)
 def _read(text: str) -> Poly:
     return expressions.read(text, polynomial_extremes.CALLS)
 
