@@ -54,30 +54,32 @@ class Command(typer.core.TyperCommand):
 
 
 def _read_plainly(parameters: list[Any]) -> None:
-    """Lets texts and flags be read as they are given. typer would import pydantic for them, which takes as long as
-    reading a small model. Without the private name in typer, it does so."""
+    """Lets texts, flags and defaults be read as they are given. typer would import pydantic for them, which takes as
+    long as reading a small model. Without the private name in typer, it does so."""
     for one in parameters:
         kind = getattr(getattr(one, "type_descriptor", None), "annotation", None)
-        if kind in _PLAIN:
-            one._runtime_param = _PLAIN[kind]
+        if kind is not None:
+            one._runtime_param = _Plain(kind)
 
 
-class _Given:
+class _Plain:
+    """Reads the value of a parameter; `kind` is its type."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Returns a text or a flag."""
-        return value
+        """Returns a text, a flag, a list of texts, or a default. Lets typer read what was typed for other types."""
+        if self._kind == list[str]:
+            return list(value or ())
+        typed = (value,) if isinstance(value, str) else value if isinstance(value, tuple | list) else ()
+        if self._kind in _AS_GIVEN or not any(isinstance(one, str) for one in typed):
+            return value
+        param._runtime_param = None
+        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
 
 
-class _Several:
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Returns the texts of an option that may be repeated."""
-        return list(value or ())
-
-
-_PLAIN: dict[Any, Any] = {
-    **dict.fromkeys((str, str | None, bool, bool | None), _Given()),
-    list[str]: _Several(),
-}
+_AS_GIVEN = (str, str | None, bool, bool | None)
 
 
 def _as_argument(args: list[str], option: str, options: set[str]) -> list[str]:
