@@ -64,7 +64,7 @@ def main(begin: float | None = None) -> None:
     # Reports say what is not finite; a warning of numpy beside them names a line of ours, which helps nobody.
     warnings.filterwarnings("ignore", _NUMPY, RuntimeWarning)
     try:
-        app()
+        _build(next(iter(sys.argv[1:]), ""))()
         sys.stdout.flush()
     except OSError as error:
         known = limits.problem_of(error)
@@ -74,7 +74,16 @@ def main(begin: float | None = None) -> None:
         sys.exit(2)
 
 
-def _build() -> typer.Typer:
+def __getattr__(name: str) -> Any:
+    """Makes `app`, the application with all commands."""
+    if name == "app":
+        return _build()
+    raise AttributeError(name)
+
+
+def _build(wanted: str = "") -> typer.Typer:
+    """Makes the application. Leaves out the other commands if `wanted` is one of them: reading their options takes as
+    long as a small command."""
     cli = typer.Typer(
         cls=forgiving.Commands,
         help="From a PyTorch model to an ONNX model that can be trusted.",
@@ -84,7 +93,9 @@ def _build() -> typer.Typer:
         rich_markup_mode=None,  # plain help: importing rich would double the time of --help
     )
     cli.callback()(_root)
-    for name, command in rooms.classes("onnxsmith.cli.commands", Command).items():
+    commands = rooms.classes("onnxsmith.cli.commands", Command)
+    chosen = {wanted: commands[wanted]} if wanted in commands else commands
+    for name, command in chosen.items():
         cli.command(name, cls=forgiving.Command, help=inspect.getdoc(command))(_function(command))
     return cli
 
@@ -234,7 +245,7 @@ def _tried(found: Problem, command: Command, seconds: float) -> Problem:
 
 def _given(command: type[Command], words: list[str]) -> dict[str, Any]:
     """Returns the values that words give to the options and arguments of a command; nothing if one is unknown."""
-    parser: Any = typer.main.get_command(app).commands[command.name]  # type: ignore[attr-defined]
+    parser: Any = typer.main.get_command(_build()).commands[command.name]  # type: ignore[attr-defined]
     context = parser.make_context(command.name, list(words), resilient_parsing=True)
     values = {
         name: tuple(value) if isinstance(value, list) else value
@@ -330,6 +341,3 @@ def _progress(*, enabled: bool) -> Iterator[None]:
 
     with shown():
         yield
-
-
-app = _build()
