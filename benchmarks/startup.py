@@ -28,7 +28,7 @@ PEERS = ("polygraphy", "onnxslim", "onnxsim")
 MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (float[n] y) { y = Relu(x) }'
 
 # The console script does the same; this runs from a checkout too.
-ENTRY = "from onnxsmith.cli.application import main; main()"
+ENTRY = "from onnxsmith.__main__ import main; main()"
 TELL = f"print(*(set({HEAVY!r}) & sys.modules.keys()), file=sys.stderr)"
 PROBE = f"import atexit, sys; atexit.register(lambda: {TELL}); {ENTRY}"
 
