@@ -29,8 +29,8 @@ _waiting: dict[str, list[tuple[int, Callable[[], None]]]] = {}
 
 
 def begin() -> None:
-    """Defers the imports of this process. Meant for the command line and the children of runtimes: a library leaves
-    imports to its caller."""
+    """Defers the imports of this process. Meant for the command line: a library leaves imports to its caller, and a
+    child with a memory limit would try to load a module again at each use."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())  # importlib.abc is slow to import
 

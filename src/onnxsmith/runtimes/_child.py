@@ -25,8 +25,7 @@ from onnxsmith.runtimes import _call_limits, _wire
 from onnxsmith.runtimes.base import Outputs, Value
 
 _BOOT = (
-    "import sys; sys.path[:] += [p for p in {paths!r} if p not in sys.path]; "
-    "from onnxsmith.base.deferred_imports import begin; begin(); from {module} import {function} as f; f()"
+    "import sys; sys.path[:] += [p for p in {paths!r} if p not in sys.path]; from {module} import {function} as f; f()"
 )
 _TAIL = 2000
 """Limits the characters of the child's last output that a problem shows. A choice."""
