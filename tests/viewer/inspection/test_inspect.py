@@ -346,3 +346,14 @@ def test_inspecting_changes_nothing() -> None:
     inspect(model, nodes=True, tensors=True, text=True)
     inspect(model, name="a")
     assert ir.to_proto(model).SerializeToString(deterministic=True) == before
+
+
+def test_a_model_that_cannot_be_written_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: ir.Model) -> None:
+        raise ValueError("this node cannot be written")
+
+    for module in ("viewer.inspection.inspect", "graph.files.specification_check"):
+        monkeypatch.setattr(f"onnxsmith.{module}.light_message", refuse)
+    with pytest.raises(OnnxsmithError, match="this node cannot be written") as error:
+        inspect(from_text('<ir_version: 10, opset_import: ["": 20]> g (float[] x) => (float[] y) { y = Elu(x, x) }'))
+    assert error.value.problem.id == "model/invalid"

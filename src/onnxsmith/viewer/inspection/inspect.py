@@ -14,7 +14,7 @@ from onnxsmith.base.report.parts.model_summary import ModelSummary
 from onnxsmith.base.report.parts.written_files import written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files import closed_axes
-from onnxsmith.graph.files.light_message import light_message
+from onnxsmith.graph.files.light_message import Message, light_message
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.text import to_text
@@ -76,7 +76,7 @@ def inspect(
     refuse_loss([target], [source, model])
     tensors_held = list(held(model))
     missing = any(item.missing for item in tensors_held)
-    message = None if missing else light_message(model)
+    message = None if missing else _message(model)
     with stage("check"):
         doubts = checked(model, where=where, message=message) if not missing else ()
     with stage("shapes"):
@@ -116,6 +116,15 @@ def inspect(
         notes=(*_notes(outline, trouble, carried_fields.left_out(model)), *(told.notes if told is not None else ())),
         headline=headline(outline),
     )
+
+
+def _message(model: ir.Model) -> Message | None:
+    """Returns the message that the check and the search for closed axes read; None if it cannot be written. The check
+    then says why."""
+    try:
+        return light_message(model)
+    except Exception:  # noqa: BLE001 — whatever onnx-ir raises while it writes; the check tries again and reports it
+        return None
 
 
 def _named(shaped: ir.Model, name: str, where: str) -> tuple[Part, ...]:
