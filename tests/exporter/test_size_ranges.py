@@ -103,7 +103,7 @@ def test_a_range_that_does_not_fit_is_refused(sizes: list[str], problem: str) ->
 
 VERBS = {
     "simplify": lambda file, to, **more: onnxsmith.simplify(file, to, verify=Verify(**more)),
-    "compare": lambda file, to, **more: onnxsmith.compare(file, file, **more),
+    "compare": lambda file, to, **more: onnxsmith.compare(file, file, thorough=True, **more),
     "edit": lambda file, to, **more: _renamed(file, to, **more),
     "check": lambda file, to, **more: onnxsmith.check(file, ["onnxruntime"], verify=Verify(**more)),
     "split": lambda file, to, **more: onnxsmith.split(file, to.with_suffix(""), into=2, verify=Verify(**more)),
