@@ -26,7 +26,7 @@ import onnx_ir as ir
 from onnxsmith.comparison.graphs import pairing_by_neighbours, pairing_by_weights
 from onnxsmith.comparison.graphs.interning import Level
 from onnxsmith.comparison.graphs.pairing_view import Nodes, View, backward, forward
-from onnxsmith.comparison.graphs.pairs import Pairs, Same, hints
+from onnxsmith.comparison.graphs.pairs import Pairs, Same
 from onnxsmith.comparison.graphs.simplified_forms import SimplifiedForms
 
 _ROUNDS = 4
@@ -67,7 +67,7 @@ class _Pairing:
         for place, (one, other) in enumerate(outputs):  # a value may be several outputs
             self._results[0][one] = (*_as_tuple(self._results[0].get(one)), place)
             self._results[1][other] = (*_as_tuple(self._results[1].get(other)), place)
-        self._hints: tuple[Keys, ...] = tuple((_hint(n), _hint(n)) for n in range(3))
+        self._hints: tuple[Keys, ...] = tuple((_hint(pairs, n), _hint(pairs, n)) for n in range(3))
 
     def run(self) -> None:
         computed, used = self._both(Level.EXACT, fresh=True)
@@ -258,8 +258,8 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return () if value is None else value
 
 
-def _hint(number: int) -> Key:
-    return lambda node: hints(node)[number] or None
+def _hint(pairs: Pairs, number: int) -> Key:
+    return lambda node: pairs.hints(node)[number] or None
 
 
 def _looked_up(nodes: tuple[Nodes, Nodes]) -> Keys:

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from onnxsmith.comparison.graphs import pairing_by_weights
 from onnxsmith.comparison.graphs.interning import Level
 from onnxsmith.comparison.graphs.pairing_view import CAPTURED, Slot, View
-from onnxsmith.comparison.graphs.pairs import Pairs, hints
+from onnxsmith.comparison.graphs.pairs import Pairs
 
 CROWD = 16
 """How many readers a tensor may have in one role for them to be tried one by one. A choice: it keeps the work linear
@@ -95,7 +95,8 @@ def likeness(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs, same:
         elif same(x, y):
             score += 1.0
     score += sum(1.0 for x, y in zip(one.outputs, other.outputs, strict=False) if _shares_reader(a, b, x, y, pairs))
-    return score + 0.1 * sum(bool(x) and x == y for x, y in zip(hints(one), hints(other), strict=True))
+    texts = zip(pairs.hints(one), pairs.hints(other), strict=True)
+    return score + 0.1 * sum(bool(x) and x == y for x, y in texts)
 
 
 def likeliest(

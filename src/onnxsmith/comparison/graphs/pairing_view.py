@@ -21,7 +21,10 @@ from onnxsmith.graph.structure.walk import RANDOM
 Slot = int | str
 """The position of an input, or `captured` for a tensor that a branch or body reads from outside."""
 CAPTURED = "captured"
-OUTPUT = "output"
+_OMITTED, _UNKNOWN, _PASSED = -1, -2, -3
+"""Numbers of operands: an omitted one, one that was not computed from anything known, a constant that does not count."""
+_OUTPUT = -1
+"""Stands for the reader of a graph's output."""
 
 _COMMUTATIVE = frozenset(
     {"Add", "Mul", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Max", "Min"}
@@ -80,6 +83,10 @@ class View:
         self.results = frozenset(self.graph.outputs)
         self.of_weights = self._of_weights()
         self._own: dict[tuple[ir.Node, Level], int] = {}
+        self._plans: dict[tuple[ir.Node, Level], Plan] = {}
+        self._fixed: dict[tuple[ir.Node, Level], int] = {}
+        self._uses: dict[ir.Value, list[tuple[ir.Node, str]]] = {}
+        self._operators: dict[ir.Node, Hashable] = {}
 
     def _of_weights(self) -> frozenset[ir.Node]:
         found: set[ir.Node] = set()
@@ -96,8 +103,11 @@ class View:
 
     def operator(self, node: ir.Node) -> Hashable:
         """Returns the operator of a node. Two paired functions count as the same operator."""
-        function = self.side.functions.get(node.op_identifier())
-        return function if function is not None else node.op_identifier()
+        known = self._operators.get(node)
+        if known is None:
+            identifier = node.op_identifier()
+            known = self._operators[node] = self.side.functions.get(identifier, identifier)
+        return known
 
     def own(self, node: ir.Node, level: Level) -> int:
         """Returns the number of a node without its operands."""
@@ -105,6 +115,30 @@ class View:
         if known is None:
             key = attribute_changes.key(node, self.opsets) if level is not Level.BARE else None
             known = self._own[node, level] = self.side.numbers.of((self.operator(node), key))
+        return known
+
+    def plan(self, node: ir.Node, level: Level) -> Plan:
+        """Returns what a walk needs of the operands of a node. It is made once, because pairing takes many walks."""
+        known = self._plans.get((node, level))
+        if known is None:
+            known = self._plans[node, level] = _plan(self, node, level)
+        return known
+
+    def fixed(self, node: ir.Node, level: Level) -> int:
+        """Returns the number of a node with the constants that it reads. For other operands only their presence
+        counts."""
+        known = self._fixed.get((node, level))
+        if known is None:
+            key = (self.own(node, level), _own_reads(self, node, level))
+            known = self._fixed[node, level] = self.side.numbers.of(key)
+        return known
+
+    def uses(self, value: ir.Value) -> list[tuple[ir.Node, str]]:
+        """Returns the readers of a value, each with its slot as text."""
+        known = self._uses.get(value)
+        if known is None:
+            readers = self.readers.get(value, ())
+            known = self._uses[value] = [(reader, str(self.slot(reader, slot))) for reader, slot in readers]
         return known
 
     def commutes(self, node: ir.Node) -> bool:
@@ -168,6 +202,38 @@ Values = dict[ir.Value, int]
 Nodes = dict[ir.Node, int]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Plan:
+    """The operands of a node as a walk reads them, at one level: the numbers of constants and omitted operands, and the
+    other operands with their places among the numbers. `key` is the whole if there are no others."""
+
+    numbers: tuple[int, ...]
+    open: tuple[tuple[int, ir.Value], ...]
+    commutes: bool
+    has_bodies: bool
+    key: Hashable
+
+
+def _plan(view: View, node: ir.Node, level: Level) -> Plan:
+    commutes = view.commutes(node)
+    numbers: list[int] = []
+    operands: list[tuple[int, ir.Value]] = []
+    for value in trimmed(node):
+        if value is None:
+            numbers.append(_OMITTED)
+        elif not view.is_stored(value):
+            operands.append((len(numbers), value))
+            numbers.append(_UNKNOWN)
+        elif level is not Level.BARE:
+            numbers.append(view.side.constants.number(value, level))
+        elif not commutes:  # another version of the operator may have an attribute for it
+            numbers.append(_PASSED)
+    while numbers and numbers[-1] == _PASSED:
+        numbers.pop()
+    key = (commutes, *(sorted(numbers) if commutes else numbers))
+    return Plan(tuple(numbers), tuple(operands), commutes, walk.has_subgraphs(node), key)
+
+
 def forward(view: View, seeds: Mapping[ir.Value, int], level: Level, nodes: Iterable[ir.Node]) -> tuple[Values, Nodes]:
     """Returns numbers for the computation of these nodes and their results from the values in `seeds`. The results of
     other nodes that they read have to be in `seeds`."""
@@ -179,44 +245,40 @@ def _forward(view: View, nodes: Iterable[ir.Node], values: Values, level: Level)
     numbers = view.side.numbers
     found: Nodes = {}
     for node in nodes:
-        if node.outputs and all(view.is_stored(value) for value in node.outputs):
+        outputs = node.outputs
+        if outputs and all(view.is_stored(value) for value in outputs):
             continue
         found[node] = number = numbers.of(("node", view.own(node, level), _reads(view, node, values, level)))
-        for position, value in enumerate(node.outputs):
-            passed = _passed_on(view, node, values, level)
-            values.setdefault(value, numbers.of(("result", number, position)) if passed is None else passed)
+        passed = _passed_on(view, node, values, level) if node.op_type == "Identity" else None
+        for position, value in enumerate(outputs):
+            if value not in values:
+                values[value] = numbers.of(("result", number, position)) if passed is None else passed
     return found
 
 
 def _passed_on(view: View, node: ir.Node, values: Values, level: Level) -> int | None:
     """Returns the number of an `Identity`'s result, which is that of its operand; None for other nodes."""
-    read = node.inputs[0] if node.op_type == "Identity" and not node.domain and len(node.inputs) == 1 else None
+    read = node.inputs[0] if not node.domain and len(node.inputs) == 1 else None
     if read is None or not (view.is_stored(read) or read in values):
         return None
     return _number(view, read, values, level)
 
 
 def _reads(view: View, node: ir.Node, values: Values, level: Level) -> Hashable:
-    reads: list[Hashable] = []
-    for position, value in enumerate(trimmed(node)):
-        if value is None:
-            number = -1
-        elif view.is_stored(value):
-            if level is Level.BARE:
-                continue  # another version of the operator may have an attribute for it
-            number = view.side.constants.number(value, level)
-        else:
-            number = values.get(value, -2)
-        reads.append((0 if view.commutes(node) else position, number))
-    if view.commutes(node):
-        reads.sort(key=lambda item: item[1])  # type: ignore[index]
-    return tuple(reads), _bodies(view, node, values, level)
+    plan = view.plan(node, level)
+    reads: Hashable = plan.key
+    if plan.open:
+        found = list(plan.numbers)
+        for index, value in plan.open:
+            found[index] = values.get(value, _UNKNOWN)
+        if plan.commutes:
+            found.sort()
+        reads = (plan.commutes, *found)
+    return (reads, _bodies(view, node, values, level)) if plan.has_bodies else reads
 
 
 def _bodies(view: View, node: ir.Node, values: Values, level: Level) -> Hashable:
     found: list[Hashable] = []
-    if not node.attributes:
-        return ()
     for name, graph in walk.named_subgraphs(node):
         inner = dict(_captured(view, node, values))
         for position, value in enumerate(graph.inputs):
@@ -236,7 +298,7 @@ def _captured(view: View, node: ir.Node, values: Values) -> Values:
 def _number(view: View, value: ir.Value, values: Values, level: Level) -> int:
     if view.is_stored(value):
         return view.side.constants.number(value, level)
-    return values.get(value, -2)
+    return values.get(value, _UNKNOWN)
 
 
 def backward(view: View, seeds: Mapping[ir.Node, int], outputs: Mapping[ir.Value, Hashable], level: Level) -> Nodes:
@@ -245,22 +307,21 @@ def backward(view: View, seeds: Mapping[ir.Node, int], outputs: Mapping[ir.Value
     found: Nodes = dict(seeds)
     for node in reversed(view.nodes):
         if node not in found:
-            used = tuple(_use(view, value, found, outputs) for value in node.outputs)
-            found[node] = numbers.of(("used", view.own(node, level), _own_reads(view, node, level), used))
+            used = tuple([_use(view, value, found, outputs) for value in node.outputs])
+            found[node] = numbers.of(("used", view.fixed(node, level), used))
     return found
 
 
 def _use(view: View, value: ir.Value, nodes: Nodes, outputs: Mapping[ir.Value, Hashable]) -> int:
-    uses: list[Hashable] = [
-        (nodes.get(reader, -2), str(view.slot(reader, slot))) for reader, slot in view.readers.get(value, ())
-    ]
+    uses = [(nodes.get(reader, _UNKNOWN), slot) for reader, slot in view.uses(value)]
     if value in view.results:
-        uses.append((OUTPUT, str(outputs.get(value, ""))))
-    return view.side.numbers.of(("uses", tuple(sorted(uses, key=str))))
+        uses.append((_OUTPUT, str(outputs.get(value, ""))))
+    if len(uses) > 1:
+        uses.sort()
+    return view.side.numbers.of(("uses", tuple(uses)))
 
 
 def _own_reads(view: View, node: ir.Node, level: Level) -> Hashable:
-    """Returns a key of the constants that a node reads. For other operands only their presence counts."""
     reads: list[Hashable] = []
     for position, value in enumerate(trimmed(node)):
         if value is not None and view.is_stored(value):
@@ -270,5 +331,5 @@ def _own_reads(view: View, node: ir.Node, level: Level) -> Hashable:
             reads.append((view.slot(node, position), value is None))
     if view.commutes(node):
         reads.sort(key=str)
-    bodies: Hashable = () if level is Level.BARE else _bodies(view, node, {}, level)
+    bodies: Hashable = () if level is Level.BARE or not walk.has_subgraphs(node) else _bodies(view, node, {}, level)
     return (tuple(reads), len(view.captured.get(node, ())), bodies)

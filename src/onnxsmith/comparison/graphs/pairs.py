@@ -17,6 +17,7 @@ class Pairs:
         self.values: dict[ir.Value, ir.Value] = {}
         self.exact: tuple[Values, Values] = ({}, {})
         self._taken: set[ir.Node | ir.Value] = set()
+        self._hints: dict[ir.Node, tuple[str, ...]] = {}
 
     def add(self, a: ir.Node, b: ir.Node) -> None:
         """Pairs two nodes, and their results by position."""
@@ -42,6 +43,17 @@ class Pairs:
     def has(self, one: ir.Node | ir.Value) -> bool:
         """Whether a node or value of either side is in a pair."""
         return one in self._taken
+
+    def hints(self, node: ir.Node) -> tuple[str, ...]:
+        """Returns texts that tell a node from similar ones: its origin in a torch program, its name, its result's
+        name."""
+        known = self._hints.get(node)
+        if known is None:
+            origin = provenance.of(node)
+            place = f"{provenance.fx_name(node)}|{origin.module}" if origin.module or origin.source else ""
+            result = next((value.name for value in node.outputs if value.name), "")
+            known = self._hints[node] = place, node.name or "", result
+        return known
 
     def same_computation(self, a: ir.Value, b: ir.Value) -> bool:
         """Whether both values are computed in the same way from paired inputs and equal constants."""
@@ -74,10 +86,3 @@ class Same:
     @staticmethod
     def _uses(view: View, value: ir.Value) -> tuple[int, bool]:
         return len(view.readers.get(value, ())), value in view.results
-
-
-def hints(node: ir.Node) -> tuple[str, ...]:
-    """Returns texts that tell a node from similar ones: its origin in a torch program, its name, its result's name."""
-    origin = provenance.of(node)
-    place = f"{provenance.fx_name(node)}|{origin.module}" if origin.module or origin.source else ""
-    return place, node.name or "", next((value.name for value in node.outputs if value.name), "")

@@ -64,9 +64,9 @@ class Dimensions:
 
     def same(self, a: ir.Value, b: ir.Value) -> bool:
         """Whether two values have the same type, up to names of dimensions. Remembers the pairs of names."""
-        if type_text(a) == type_text(b) and a.shape is None:
-            return True
-        if str(a.type) != str(b.type) or a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+        if a.shape is None:
+            return type_text(a) == type_text(b)
+        if b.shape is None or len(a.shape) != len(b.shape) or a.type != b.type:
             return False
         if carried_fields.odd_type(a) is not None or carried_fields.odd_type(b) is not None:
             return type_text(a) == type_text(b)
