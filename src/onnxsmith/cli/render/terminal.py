@@ -48,29 +48,33 @@ _PAGES = 8
 choice."""
 
 
+_Parts = Sequence[tuple[str, Sequence[Block]]]
+"""Holds the title and the blocks of each part of a report."""
+
+
 def show(report: Report, console: Console, *, whole: bool = False) -> None:
     """Prints the report. Without `whole`, long tables show their first rows, and say how many are left out; together
     the report has at most 60 lines where that is possible."""
-    _print(report, console, None if whole else _fitting(report, console))
+    parts = [(part.title, list(part.blocks())) for part in report.parts]
+    _print(report, parts, console, None if whole else _fitting(report, parts, console))
 
 
-def _fitting(report: Report, console: Console) -> int:
+def _fitting(report: Report, parts: _Parts, console: Console) -> int:
     """Returns the most rows of a table with which the report is short enough."""
     for rows in _ROWS:
         with console.capture() as printed:
-            _print(report, console, rows)
+            _print(report, parts, console, rows)
         if printed.get().count("\n") <= _LINES:
             return rows
     return _ANYWAY
 
 
-def _print(report: Report, console: Console, most: int | None) -> None:
-    """Prints the report with at most `most` rows in a table; None for all."""
-    for part in report.parts:
-        blocks = list(part.blocks())
+def _print(report: Report, parts: _Parts, console: Console, most: int | None) -> None:
+    """Prints the report, with these blocks of its parts, with at most `most` rows in a table; None for all."""
+    for title, blocks in parts:
         if not blocks:
             continue
-        console.print(f"[bold]{escape(part.title)}[/bold]")
+        console.print(f"[bold]{escape(title)}[/bold]")
         left_out = [] if most is None else _left_out([block for block in blocks if isinstance(block, Text)], most)
         tables = [] if most is None else _tables_left_out(blocks, most)
         for block in blocks:

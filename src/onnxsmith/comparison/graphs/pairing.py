@@ -67,10 +67,11 @@ class _Pairing:
         for place, (one, other) in enumerate(outputs):  # a value may be several outputs
             self._results[0][one] = (*_as_tuple(self._results[0].get(one)), place)
             self._results[1][other] = (*_as_tuple(self._results[1].get(other)), place)
+        self._walked: dict[Level, tuple[int, Any]] = {}
         self._hints: tuple[Keys, ...] = tuple((_hint(pairs, n), _hint(pairs, n)) for n in range(3))
 
     def run(self) -> None:
-        computed, used = self._both(Level.EXACT, fresh=True)
+        computed, used = self._walks(Level.EXACT, fresh=True)
         for known, values in zip(self._pairs.exact, computed[0], strict=True):
             for value, number in values.items():
                 known.setdefault(value, number)
@@ -157,8 +158,15 @@ class _Pairing:
     def _same(self) -> Same:
         return Same(*self._views, self._pairs)
 
-    def _both(self, level: Level, *, fresh: bool = False) -> tuple[tuple[tuple[Any, Any], Any], Any]:
-        """Returns the numbers of both walks for both graphs. With `fresh`, no pairs of nodes are used."""
+    def _both(self, level: Level) -> tuple[tuple[tuple[Any, Any], Any], Any]:
+        """Returns the numbers of both walks for both graphs; those of the last time, if there is no new pair since."""
+        known = self._walked.get(level)
+        if known is None or known[0] != len(self._pairs.nodes):
+            known = self._walked[level] = len(self._pairs.nodes), self._walks(level)
+        return known[1]
+
+    def _walks(self, level: Level, *, fresh: bool = False) -> tuple[tuple[tuple[Any, Any], Any], Any]:
+        """Walks over both graphs, forward and backward. With `fresh`, no pairs of nodes are used."""
         tokens: tuple[dict[ir.Value, int], dict[ir.Value, int]] = {}, {}
         for known, token, view in zip(self._pairs.exact, tokens, self._views, strict=True):
             token.update((value, known[value]) for value in view.outside if value in known)

@@ -187,9 +187,8 @@ def pair_gaps(a: View, b: View, pairs: Pairs, same: IsSame) -> None:
 
     def push(found: Iterable[tuple[int, ir.Node, ir.Node]]) -> None:
         for steps, one, other in found:
-            if a.own(one, Level.BARE) == b.own(other, Level.BARE):
-                score = likeness(a, b, one, other, pairs, same) - _STEP * steps
-                heapq.heappush(queue, (-score, next(count), one, other))
+            score = likeness(a, b, one, other, pairs, same) - _STEP * steps
+            heapq.heappush(queue, (-score, next(count), one, other))
 
     for node in a.nodes:
         if node in pairs.nodes:
@@ -202,18 +201,24 @@ def pair_gaps(a: View, b: View, pairs: Pairs, same: IsSame) -> None:
 
 
 def _near(a: View, b: View, one: ir.Node, other: ir.Node, pairs: Pairs) -> Iterator[tuple[int, ir.Node, ir.Node]]:
-    """Yields unpaired nodes before or behind both nodes of a pair, with the number of nodes skipped."""
+    """Yields unpaired nodes of one operator before or behind both nodes of a pair, with the number of nodes skipped."""
     for x, y in operand_pairs(a, b, one, other):
-        yield from _crossed(_before(a, x, pairs), _before(b, y, pairs))
+        if ours := _before(a, x, pairs):
+            yield from _crossed(a, b, ours, _before(b, y, pairs))
     for x, y in zip(one.outputs, other.outputs, strict=False):
-        yield from _crossed(_behind(a, x, pairs), _behind(b, y, pairs))
+        if ours := _behind(a, x, pairs):
+            yield from _crossed(a, b, ours, _behind(b, y, pairs))
 
 
 def _crossed(
-    ours: list[tuple[int, ir.Node]], theirs: list[tuple[int, ir.Node]]
+    a: View, b: View, ours: list[tuple[int, ir.Node]], theirs: list[tuple[int, ir.Node]]
 ) -> Iterator[tuple[int, ir.Node, ir.Node]]:
-    for (steps, one), (more, other) in itertools.product(ours, theirs):
-        yield steps + more, one, other
+    alike: dict[int, list[tuple[int, ir.Node]]] = defaultdict(list)
+    for more, other in theirs:
+        alike[b.own(other, Level.BARE)].append((more, other))
+    for steps, one in ours if alike else ():
+        for more, other in alike.get(a.own(one, Level.BARE), ()):
+            yield steps + more, one, other
 
 
 def _before(view: View, value: ir.Value, pairs: Pairs) -> list[tuple[int, ir.Node]]:
