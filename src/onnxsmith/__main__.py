@@ -10,11 +10,6 @@ import sys
 
 from onnxsmith.base import deferred_imports, interrupts
 
-_COLLECTED = 100_000, 10, 10
-"""How rarely Python's collector runs in a command: after so many new objects, and every tenth time through the older
-ones. A graph is one large live cycle, so that most collections walk it and free nothing. Python's default is 700: it
-costs a `diff` of 15,000 nodes 1.2 of 7.2 seconds."""
-
 
 def main() -> None:
     """The entry point of the `onnxsmith` command."""
@@ -26,7 +21,6 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 — a limit on open files stops an import, too
         sys.stderr.write(f"onnxsmith could not be started: {type(error).__name__}: {error}\n")
         sys.exit(2)
-    gc.set_threshold(*_COLLECTED)
     try:
         command_line(process_began())
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import gc
 import inspect
 import io
 import os
@@ -188,6 +189,8 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
 
 
 def _execute(command: Command, *, json: bool, html: str, verbose: bool, quiet: bool, view: str = "") -> int:
+    if _process and command.is_one_pass:
+        gc.disable()
     begin = _process.pop() if _process else time.monotonic()
     clock.command_begins()
     with interrupts.unwinding() as interrupted:

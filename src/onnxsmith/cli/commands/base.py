@@ -19,6 +19,9 @@ class Command(ABC):
     """
 
     name: ClassVar[str]
+    is_one_pass: ClassVar[bool] = False
+    """Whether the command goes through its models once. Then nothing is worth collecting before its process ends: a
+    graph is one large live cycle, which each collection would walk."""
     step_fields: ClassVar[Mapping[str, str]] = {}
     """Maps settings of the command's step, as a patch file names them, to the command's fields with other names."""
 

@@ -130,6 +130,7 @@ class Diff(Command):
     """
 
     name = "diff"
+    is_one_pass = True
 
     old: str = argument("an .onnx file, or ONNX text in .onnxtxt", metavar="OLD")
     new: str = argument("the model to compare with it", metavar="NEW")

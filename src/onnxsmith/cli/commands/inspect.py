@@ -15,6 +15,7 @@ class Inspect(Command):
     or tensor."""
 
     name = "inspect"
+    is_one_pass = True
 
     model: str = argument("an .onnx file, or ONNX text in .onnxtxt; with --program also a torch model", metavar="MODEL")
     item: str = argument("the name of a node, tensor, input or output", default="", metavar="NAME")
@@ -99,6 +100,7 @@ class View(Command):
     """
 
     name = "view"
+    is_one_pass = True
 
     model: str = argument("an .onnx file, or ONNX text in .onnxtxt", metavar="MODEL")
     new: str = argument("a model to compare with it", default="", metavar="NEW")
