@@ -38,9 +38,9 @@ def of_model(model: ir.Model, where: str) -> Program:
             unpaired.append(_named(scope, node, ""))
             continue
         key = (name, "" if name else origin.source)
-        text = shortened(provenance.program_text(node)) or origin.op or name
-        new = ProgramLine(name, text, origin.source, provenance.user_code(node), origin.module, 0, ())
-        lines.setdefault(key, new)
+        if key not in lines:
+            text = shortened(provenance.program_text(node)) or origin.op or name
+            lines[key] = ProgramLine(name, text, origin.source, provenance.user_code(node), origin.module, 0, ())
         found = _named(scope, node, "name" if name else "source")
         own.setdefault(key, []).append(found)
     if not lines:

@@ -192,6 +192,7 @@ def user_code(node: ir.Node) -> str:
     return code_of(trace_of(node))
 
 
+@functools.lru_cache(maxsize=4096)
 def code_of(trace: str) -> str:
     """Returns the source code of the line that `user_line` names; "" if the trace does not have it."""
     where = user_line(trace)
@@ -216,8 +217,10 @@ def trace_of(node: ir.Node) -> str:
     return node.metadata_props.get(_TRACE, "") or (as_trace(node.doc_string) if node.doc_string else "")
 
 
+@functools.lru_cache(maxsize=4096)
 def user_line(trace: str) -> str:
-    """Returns the innermost frame outside torch: the line that the user can change."""
+    """Returns the innermost frame outside torch: the line that the user can change. Cached, because the nodes of equal
+    layers have equal traces."""
     frames = _FRAME.findall(trace)
     written = [frame for frame in frames if not frame[0].startswith("<")]  # <eval_with_key>.1 is torch's own
     own = [frame for frame in written if not _TORCH_ITSELF.search(frame[0].replace("\\", "/"))]
