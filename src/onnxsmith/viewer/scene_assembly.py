@@ -136,8 +136,7 @@ def with_shapes(model: ir.Model, *, own: bool) -> tuple[ir.Model, str, str | Non
     """Returns the model with all known types, a text on their origin, and a note on problems. A model is copied first
     unless it is the caller's `own`."""
     model = model if own else cloned(model)
-    if not any(True for _ in walk.nested(model.graph)):
-        model.graph.meta[walk.FLAT] = True  # else a dozen walks would look for branches
+    walk.mark_flat(model)
     values = [value for node in walk.all_nodes(model) for value in node.outputs if value.name]
     if len(values) > _MANY and all(value.shape is not None and value.type is not None for value in values):
         return model, "as the file declares them", None

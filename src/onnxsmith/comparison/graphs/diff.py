@@ -61,6 +61,9 @@ def diff(old: Source, new: Source, *, ignore: Iterable[str] = ()) -> Result:
     leave_out = _checked(ignore)
     with stage("load"):
         models = load(old), load(new)
+        for source, model in zip((old, new), models, strict=True):
+            if model is not source:
+                walk.mark_flat(model)
     with stage("pair"), no_collection():
         notes, models, pairs, found = paired(models)
     with stage("weights"):

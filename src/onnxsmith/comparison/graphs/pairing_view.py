@@ -22,7 +22,7 @@ Slot = int | str
 """The position of an input, or `captured` for a tensor that a branch or body reads from outside."""
 CAPTURED = "captured"
 _OMITTED, _UNKNOWN, _PASSED = -1, -2, -3
-"""Numbers of operands: an omitted one, one that was not computed from anything known, a constant that does not count."""
+"""Numbers of operands: an omitted one, one computed from nothing known, and a constant that does not count."""
 _OUTPUT = -1
 """Stands for the reader of a graph's output."""
 
@@ -62,6 +62,8 @@ class View:
     captured: dict[ir.Node, tuple[ir.Value, ...]] = field(init=False)
     readers: dict[ir.Value, list[tuple[ir.Node, Slot]]] = field(init=False)
     results: frozenset[ir.Value] = field(init=False)
+    is_flat: bool = field(init=False)
+    """Whether no node has branches or a body."""
     of_weights: frozenset[ir.Node] = field(init=False)
     """Nodes that compute only from stored tensors, such as the Identity or the Transpose of a weight."""
 
@@ -69,11 +71,12 @@ class View:
         self.nodes = [node for node in self.graph if not is_constant(node)]
         self.captured = {}
         readers: dict[ir.Value, list[tuple[ir.Node, Slot]]] = defaultdict(list)
+        self.is_flat = walk.FLAT in self.graph.meta
         for node in self.nodes:
             for position, value in enumerate(node.inputs):
                 if value is not None:
                     readers[value].append((node, position))
-            if walk.has_subgraphs(node):
+            if self.has_bodies(node):
                 self.captured[node] = tuple(
                     value for value in captures.captured(node) if value not in self.side.constants
                 )
@@ -88,10 +91,14 @@ class View:
         self._uses: dict[ir.Value, list[tuple[ir.Node, str]]] = {}
         self._operators: dict[ir.Node, Hashable] = {}
 
+    def has_bodies(self, node: ir.Node) -> bool:
+        """Whether the node has branches or a body."""
+        return not self.is_flat and walk.has_subgraphs(node)
+
     def _of_weights(self) -> frozenset[ir.Node]:
         found: set[ir.Node] = set()
         for node in self.nodes:
-            if not node.inputs or walk.has_subgraphs(node) or (node.op_type in RANDOM and not node.domain):
+            if not node.inputs or self.has_bodies(node) or (node.op_type in RANDOM and not node.domain):
                 continue
             if all(value is None or self.is_stored(value) or value.producer() in found for value in node.inputs):
                 found.add(node)
@@ -231,7 +238,7 @@ def _plan(view: View, node: ir.Node, level: Level) -> Plan:
     while numbers and numbers[-1] == _PASSED:
         numbers.pop()
     key = (commutes, *(sorted(numbers) if commutes else numbers))
-    return Plan(tuple(numbers), tuple(operands), commutes, walk.has_subgraphs(node), key)
+    return Plan(tuple(numbers), tuple(operands), commutes, view.has_bodies(node), key)
 
 
 def forward(view: View, seeds: Mapping[ir.Value, int], level: Level, nodes: Iterable[ir.Node]) -> tuple[Values, Nodes]:
@@ -331,5 +338,5 @@ def _own_reads(view: View, node: ir.Node, level: Level) -> Hashable:
             reads.append((view.slot(node, position), value is None))
     if view.commutes(node):
         reads.sort(key=str)
-    bodies: Hashable = () if level is Level.BARE or not walk.has_subgraphs(node) else _bodies(view, node, {}, level)
+    bodies: Hashable = () if level is Level.BARE or not view.has_bodies(node) else _bodies(view, node, {}, level)
     return (tuple(reads), len(view.captured.get(node, ())), bodies)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure.walk import has_subgraphs, named_subgraphs, node_label
+from onnxsmith.graph.structure.walk import FLAT, has_subgraphs, named_subgraphs, node_label
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,16 +57,17 @@ def function_name(function: ir.Function) -> str:
 
 
 def _nodes(scope: Scope) -> Iterator[tuple[Scope, ir.Node]]:
+    is_flat = FLAT in scope.graph.meta
     for node in scope.graph:
         yield scope, node
-        if has_subgraphs(node):
+        if not is_flat and has_subgraphs(node):
             for inner in _inner(scope, node):
                 yield from _nodes(inner)
 
 
 def _scopes(scope: Scope) -> Iterator[Scope]:
     yield scope
-    for node in scope.graph:
+    for node in scope.graph if FLAT not in scope.graph.meta else ():
         if has_subgraphs(node):
             for inner in _inner(scope, node):
                 yield from _scopes(inner)

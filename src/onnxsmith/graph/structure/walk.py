@@ -26,6 +26,12 @@ FLAT = "onnxsmith.flat"
 skip the search for them."""
 
 
+def mark_flat(model: ir.Model) -> None:
+    """Marks the graph of a model without branches, bodies and functions. For verbs that change no graph."""
+    if not model.functions and not any(True for _ in nested(model.graph)):
+        model.graph.meta[FLAT] = True
+
+
 def holds_subgraphs(attribute: ir.Attr) -> bool:
     """Whether an attribute is a branch or a body, several of them, or a reference to such an attribute."""
     return attribute.type is _GRAPH or attribute.type is _GRAPHS

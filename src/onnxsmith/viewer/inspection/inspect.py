@@ -23,7 +23,7 @@ from onnxsmith.graph.reading.program_lines import of_model as program_of
 from onnxsmith.graph.reading.weights import held
 from onnxsmith.graph.shapes.needed_shapes import needed
 from onnxsmith.graph.shapes.symbolic_inference import inferred, inferred_doubting
-from onnxsmith.graph.structure import carried_fields
+from onnxsmith.graph.structure import carried_fields, walk
 from onnxsmith.graph.structure.dim_ranges import Sizes, one_size, read
 from onnxsmith.runtimes._lenient import checked
 from onnxsmith.viewer.inspection import lookup, tables
@@ -73,6 +73,8 @@ def inspect(
     where = "the model" if path is None else str(path)
     with stage("load"):
         model = load(source)
+        if model is not source:
+            walk.mark_flat(model)
     refuse_loss([target], [source, model])
     tensors_held = list(held(model))
     missing = any(item.missing for item in tensors_held)
