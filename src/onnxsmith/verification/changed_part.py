@@ -26,6 +26,7 @@ from onnxsmith.graph.surgery import changed_region
 from onnxsmith.graph.surgery.changed_region import Region
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Options, Preparer, Session
+from onnxsmith.verification.count_runs import counts_tried, with_counts_of
 from onnxsmith.verification.explore import Explorer, Plan, Run, tried
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.user_inputs import sizes
@@ -79,7 +80,7 @@ def compared_where_changed(
         note = _note(region, list(outputs))
         same = Verification(*names, verified=True, equal=True, notes=(note,))
         return replace(same, outputs=tuple(_rest(candidate.interface, outputs, same)))
-    plan = Plan(generator, tuple(given), sizes(settings.sizes), seed=settings.seed)
+    plan = Plan(with_counts_of(generator, candidate.source), tuple(given), sizes(settings.sizes), seed=settings.seed)
     chosen, options = runtimes.parse(settings.runtime or runtimes.default())
     if options == Options() and "disable" in chosen.levels:
         options = Options(optimization="disable")
@@ -105,6 +106,7 @@ def compared_where_changed(
         candidate=part.candidate or f"{names[1]} on {whole.provider}",
         runs=tuple(run.feed.label for run in runs),
         sizes=tried(runs),
+        counts=counts_tried(generator, runs),
         ranges={name: str(one) for name, one in plan.limits.declared.items()} if plan.generate else {},
         refused=explorer.refused,
         outputs=(*part.outputs, *_rest(candidate.interface, outputs, part)),

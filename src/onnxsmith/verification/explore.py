@@ -13,6 +13,7 @@ import numpy as np
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.words import first_few, several
 from onnxsmith.runtimes.base import Outputs, Session
+from onnxsmith.verification.count_runs import CountRuns
 from onnxsmith.verification.input_search import (
     MOST_ELEMENTS,
     Plan,
@@ -44,6 +45,7 @@ class Explorer:
         self._tries = Tries(session, plan)
         self._search = Search(self._tries)
         self._untried: tuple[str, ...] = ()
+        self._uncounted: tuple[str, ...] = ()
         self.drawn: set[str] = set()
         """Names the outputs that differ between two runs on the same input; filled by `repeated`."""
         self._repeated = False
@@ -102,6 +104,9 @@ class Explorer:
             for run in self._like(base, resizer):
                 found.append(run)
                 yield run
+            for run in self._counted(base, list(found)):
+                found.append(run)
+                yield run
             self._notes += resizer.notes
         elif self._plan.generate and not given:
             raise self._search.nothing_taken()
@@ -112,7 +117,7 @@ class Explorer:
         limited = untried_clauses([*given, *found], base, self._tries.outcomes, tied, named)
         if self._plan.generate:
             limited += [f"{name} was tried {one.in_words} only" for name, one in self._plan.limits.declared.items()]
-        self._untried = (*limited, *(resizer.untried if resizer is not None else ()))
+        self._untried = (*limited, *(resizer.untried if resizer is not None else ()), *self._uncounted)
         if self._plan.generate and base is None:
             self._untried = (*self._untried, "no generated input was accepted")
 
@@ -124,6 +129,12 @@ class Explorer:
             yield from many(self._tries, base, self._search.chosen, self._search.manner)
         yield from resizer.runs()
         yield from self._turned(base)
+
+    def _counted(self, base: Run, runs: Sequence[Run]) -> Iterator[Run]:
+        """Yields runs with other counts."""
+        other = CountRuns(self._tries, base, runs, self._search.chosen, self._search.manner)
+        yield from other.runs()
+        self._uncounted = tuple(other.untried)
 
     def _turned(self, base: Run) -> Iterator[Run]:
         """Yields a run at sizes of each group of the plan, if no run yet has sizes of this group."""
@@ -196,7 +207,7 @@ class Explorer:
         The result for no elements, such as their mean, is the runtime's choice, so it says nothing about the file. Two
         sides on one runtime have to agree on this result.
         """
-        empty = [symbol for symbol, size in run.feed.sizes.items() if size == 0]
+        empty = [*([run.feed.zero] if run.feed.zero else []), *(s for s, size in run.feed.sizes.items() if size == 0)]
         if not run.is_empty or not run.generated or candidate.provider == self._session.provider:
             return False
         try:

@@ -90,8 +90,8 @@ class Run:
 
     @property
     def is_empty(self) -> bool:
-        """Whether an axis of the feed has size 0."""
-        return 0 in self.feed.sizes.values()
+        """Whether an axis of the feed has size 0, or a count of the feed is 0."""
+        return bool(self.feed.zero) or 0 in self.feed.sizes.values()
 
 
 def answer(session: Session, feed: Feed) -> tuple[Outputs | None, Problem | None]:
@@ -161,6 +161,14 @@ class Tries:
             return None
         self.outcomes.append((dict(sizes), True))
         return Run(feed, outputs)
+
+    def quietly(self, sizes: Mapping[str, int], seed: int, chosen: Mapping[str, int], manner: Manner) -> Run | None:
+        """Returns the same as `run`, but a refusal is not counted."""
+        refused, before = self.refused, len(self.outcomes)
+        run = self.run(sizes, seed, chosen, manner)
+        self.refused = refused
+        del self.outcomes[before:]
+        return run
 
     def _may_go_on(self, *, is_late: bool) -> bool:
         """Whether to continue after an input on which the reference crashed or exceeded its time limit."""

@@ -25,6 +25,7 @@ from onnxsmith.runtimes.base import Options, Preparer, Session
 from onnxsmith.verification import free_values, random_draws, runtime_choice
 from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.budget import Budget
+from onnxsmith.verification.count_runs import with_counts_of
 from onnxsmith.verification.explore import Plan, Run
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.user_inputs import sizes
@@ -64,7 +65,7 @@ def verify_models(
 
     def on(name: str) -> Verification:
         with stage("shapes"):
-            plan, tolerances = _prepared(load(read[0]), settings, given, generate)
+            plan, tolerances = _prepared(load(read[0]), settings, given, generate, other=read[1])
         with runtimes.get(name).preparer(keep=_KEPT) as preparer:
             budget = Budget(thorough=settings.thorough)
             subject = _Pair(pair, read, names, name, preparer, tolerances, plan, settings, budget)
@@ -102,11 +103,13 @@ def _read_once(source: Path | ir.Model) -> Path | ir.Model:
 
 
 def _prepared(
-    model: ir.Model, settings: Verify, given: tuple[Feed, ...], generate: bool
+    model: ir.Model, settings: Verify, given: tuple[Feed, ...], generate: bool, *, other: Path | ir.Model
 ) -> tuple[Plan, Mapping[str, Rounding]]:
-    """Returns the plan of inputs, and the tolerances of the outputs."""
+    """Returns the plan of inputs, and the tolerances of the outputs. Counts are tried at the numbers of the `other`
+    model, too."""
     known_shapes, _ = inferred(model)
     generator = Generator.for_model(known_shapes).under(signature(model))
+    generator = with_counts_of(generator, other)
     tolerances = roundings(known_shapes)
     if settings.tolerance is not None:
         tolerances = {output: asked(settings.tolerance) for output in tolerances}

@@ -22,6 +22,7 @@ from onnxsmith.verification.allowance import Allowance
 from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.branch_coverage import Sides
 from onnxsmith.verification.budget import Budget
+from onnxsmith.verification.count_runs import counts_tried
 from onnxsmith.verification.detection_power import measured
 from onnxsmith.verification.explore import Explorer, Plan, Run, answer, tried
 from onnxsmith.verification.free_values import Free
@@ -159,6 +160,7 @@ def verify(
         equal=agrees and not unsure,
         runs=tuple(run.feed.label for run in runs),
         sizes=tried(runs),
+        counts=counts_tried(plan.generator, runs),
         ranges={name: str(one) for name, one in plan.limits.declared.items()} if plan.generate else {},
         refused=explorer.refused,
         outputs=results,

@@ -17,6 +17,7 @@ from onnxsmith.graph.shapes.symbolic_inference import infer
 from onnxsmith.graph.structure import carried_fields
 from onnxsmith.graph.structure.signature import Port, Signature, signature
 from onnxsmith.verification.inputs import boundary_values, input_ranges, ranks, roles
+from onnxsmith.verification.inputs.counts import Count, counts
 from onnxsmith.verification.inputs.draw_description import EDGES, SCALES, Manner
 from onnxsmith.verification.inputs.example_variants import like_example, spread_like
 from onnxsmith.verification.inputs.input_readers import Owners, owners
@@ -58,13 +59,14 @@ _FOLLOWED = 4.0
 class Feed:
     """Holds the inputs for one run. `label` says how they were made. `at_edges` marks values at which a model may
     decide either way. `meant` marks values with one right answer, because no operation rounds them before the
-    decision."""
+    decision. `zero` names an input that was tried as a count of 0."""
 
     label: str
     sizes: Sizes
     values: Values = field(repr=False)
     at_edges: bool = False
     meant: bool = False
+    zero: str = ""
 
 
 @dataclass
@@ -94,6 +96,8 @@ class Generator:
     """Holds the possible keys of an input that is a map."""
     ranks: Mapping[str, ranks.Sizes] = field(default_factory=dict)
     """Holds the shapes of inputs whose rank the file does not say."""
+    counts: Mapping[str, Count] = field(default_factory=dict)
+    """Holds the inputs that may be counts."""
     present: frozenset[str] = frozenset()
     """Names the optional inputs that get a value, because the graph reads them without a check for absence."""
 
@@ -125,7 +129,7 @@ class Generator:
         made = cls(
             Signature((), ()), limited, strings, roles=found, inner=inner, numbers=numbers(model), ranks=lacking,
             thresholds=boundary_values.thresholds(model), present=present, table=Table(ensembles(model)), keys=keys,
-            compared=compared,
+            compared=compared, counts=counts(model, inside),
             lacking=frozenset(v.name or "" for v in floating if boundary_values.may_be_missing(v, inside)),
         )  # fmt: skip
         return made.under(signature(own))
@@ -149,6 +153,7 @@ class Generator:
             allowed=under(self.allowed),
             keys=under(self.keys),
             compared=under(self.compared),
+            counts=under(self.counts),
             lacking=frozenset(names.get(name, name) for name in self.lacking),
             ranks=under(self.ranks),
             texts=under(self.texts),
@@ -169,6 +174,10 @@ class Generator:
             if is_bool and all(dim == 1 for dim in port.shape or ()):
                 found.setdefault(port.name, (1, 0))
         return found
+
+    def counted(self) -> dict[str, tuple[int, ...]]:
+        """Returns the inputs that may be counts, each with the numbers at which it is tried."""
+        return {name: count.values(self.numbers.counted | self.numbers.free) for name, count in self.counts.items()}
 
     def known(self, sizes: Sizes) -> dict[str, int]:
         """Returns the sizes, also under the dimension names of the graph's shape inference."""
@@ -202,10 +211,13 @@ class Generator:
         chosen, manner = chosen or {}, manner or Manner(spread)
         values: Values = {}
         known = self.known(sizes)
+        parts = [f"{name}={size}" for name, size in sizes.items()] + [f"{name}:={v}" for name, v in chosen.items()]
+        label = ", ".join([*parts, f"seed {seed}", str(manner)])
         for port in self.signature.required():
             if port.kind == "optional" and port.name not in self.present:
                 continue
-            draw = Draw(np.random.default_rng([seed, zlib.crc32(port.name.encode())]))
+            keys = [port.name, *([label] if port.name in self.counts else [])]  # few counts: each feed draws others
+            draw = Draw(np.random.default_rng([seed, *(zlib.crc32(key.encode()) for key in keys)]))
             if port.kind == "map" and port.keys and not port.many:
                 from onnxsmith.verification.inputs import string_inputs
 
@@ -219,8 +231,6 @@ class Generator:
             values[port.name] = made if is_list else made[0]
         if manner.rows:
             self.table.put(values, manner.rows, manner.part, seed)
-        parts = [f"{name}={size}" for name, size in sizes.items()] + [f"{name}:={v}" for name, v in chosen.items()]
-        label = ", ".join([*parts, f"seed {seed}", str(manner)])
         return Feed(label, dict(sizes), values, at_edges=manner.spread == EDGES, meant=manner.rows == SPLITS)
 
     def _made(

@@ -104,7 +104,7 @@ def allowed(value: ir.Value, inside: Owners | None = None) -> Allowed:
             if found is not None:
                 low, high = found
                 into.narrow(reader.least(low), reader.most(high), node)
-        for dim, shift in _sizes_above(reader):
+        for dim, shift in sizes_above(reader):
             below.setdefault(Bound(dim, reader.gain, reader.shift + shift * reader.over, reader.over))
             limits.why = limits.why or _label(node)
         constants = (
@@ -235,7 +235,15 @@ def _counted(reader: Reader) -> tuple[int, int] | None:
     return (1, _SMALL) if index in _SHAPE_OPERANDS.get(op, ()) else None
 
 
-def _sizes_above(reader: Reader) -> Iterable[tuple[str, int]]:
+def limit_beside_counts(reader: Reader) -> tuple[int, int] | None:
+    """Returns the range of an operand that is no count. A divisor has a lower limit only."""
+    op, index = reader.node.op_type, reader.index
+    if op == "Loop" or index in _SHAPE_OPERANDS.get(op, ()):
+        return None
+    return (1, _HIGHEST) if op in ("Div", "Mod") and index == 1 else _limit(reader)
+
+
+def sizes_above(reader: Reader) -> Iterable[tuple[str, int]]:
     """Yields dimensions that the operand plus a number has to stay below, with this number."""
     node, index = reader.node, reader.index
     op = node.op_type

@@ -17,6 +17,7 @@ from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.shapes.dims import written
 from onnxsmith.graph.structure import walk
+from onnxsmith.verification.inputs import counts
 from onnxsmith.verification.inputs.input_readers import constant
 
 _FROM_SHAPES = {"Shape", "Size", "Range", "ConstantOfShape", "Trilu", "NonZero"}
@@ -49,11 +50,21 @@ class Numbers:
 
     `of_dims` are numbers by the text of the dimension that they limit; `free` are numbers without a known dimension.
     `tensors` counts the tensors of each shape with a symbol, and the loops around them, for the cost of a run.
+    `counted` are numbers with which the graph compares integer inputs of one element and iterations of Loops. If
+    `loops` is True, a size is the count of such iterations.
     """
 
     of_dims: Mapping[str, frozenset[int]] = field(default_factory=dict)
     free: frozenset[int] = frozenset()
     tensors: Mapping[tuple[Dims, int], int] = field(default_factory=dict)
+    counted: frozenset[int] = frozenset()
+    loops: bool = False
+
+    @property
+    def of_any(self) -> frozenset[int]:
+        """Returns the numbers that may limit any dimension."""
+        iterations = (number for number in self.counted if self.loops and _LEAST <= number <= _MOST)
+        return self.free.union(iterations)
 
     def of(self, symbols: Iterable[str]) -> frozenset[int]:
         """Returns the numbers that limit a dimension with any of these names in shape inference."""
@@ -63,7 +74,12 @@ class Numbers:
 
     def with_those_of(self, other: Numbers) -> Numbers:
         """Adds the numbers of another graph with the same inputs; `tensors` stays unchanged."""
-        return replace(self.with_more(other.of_dims), free=self.free | other.free)
+        more = self.with_more(other.of_dims).with_counted(other.counted)
+        return replace(more, free=self.free | other.free, loops=self.loops or other.loops)
+
+    def with_counted(self, more: frozenset[int]) -> Numbers:
+        """Adds numbers with which another graph compares counts."""
+        return replace(self, counted=self.counted | more)
 
     def with_more(self, more: Mapping[str, frozenset[int]]) -> Numbers:
         """Adds numbers by the text of the dimension that they limit."""
@@ -87,12 +103,14 @@ def numbers(model: ir.Model) -> Numbers:
     tensors: Counter[tuple[Dims, int]] = Counter()
     from_shapes: set[ir.Value] = set()
     loops: dict[ir.Graph | ir.Function | None, int] = {}
+    is_counted = False
     for node in walk.all_nodes(model):
         around = loops.get(node.graph, 0)
         for body in walk.subgraphs(node) if walk.has_subgraphs(node) else ():
             loops[body] = around + (node.op_type in _LOOPS)  # the body of an If runs once
         if node.op_type in _FROM_SHAPES or any(value in from_shapes for value in node.inputs):
             from_shapes.update(output for output in node.outputs if _is_small_kind(output))
+        is_counted |= node.op_type == "Loop" and any(value in from_shapes for value in node.inputs[:2])
         for dim, number in _of_node(node, from_shapes):
             if _LEAST <= number <= _MOST:
                 (of_dims.setdefault(dim, set()) if dim else free).add(number)
@@ -100,7 +118,8 @@ def numbers(model: ir.Model) -> Numbers:
             shape = _dims(output)
             if any(not isinstance(dim, int) for dim in shape):
                 tensors[shape, around] += 1
-    return Numbers({dim: frozenset(held) for dim, held in of_dims.items()}, frozenset(free), dict(tensors))
+    found = {dim: frozenset(held) for dim, held in of_dims.items()}
+    return Numbers(found, frozenset(free), dict(tensors), counts.numbers(model), is_counted)
 
 
 def _is_small_kind(value: ir.Value) -> bool:

@@ -70,7 +70,7 @@ def numbers(generator: Generator) -> dict[str, frozenset[int]]:
             for dim, own in zip(port.shape or (), (theirs.shape if theirs is not None else ()) or (), strict=False):
                 if isinstance(dim, str) and isinstance(own, str) and symbol in (dim, *dims.names_in(dim)):
                     called |= {own, *dims.names_in(own)}
-        found[symbol] = held.of(called) | (frozenset() if "batch" in symbol.lower() else held.free)
+        found[symbol] = held.of(called) | (frozenset() if "batch" in symbol.lower() else held.of_any)
     return found
 
 

@@ -161,6 +161,8 @@ class Verification(Part):
     of these tensors shows."""
     ranges: dict[str, str] = field(default_factory=dict)
     """The range of each dimension that the user or the file limits: `64..1024`."""
+    counts: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """The values of each input of one element that may be a count: of iterations, of elements, of copies."""
 
     @property
     def differs(self) -> bool:
@@ -191,6 +193,7 @@ class Verification(Part):
         rows = [("reference", self.reference), ("candidate", self.candidate), ("runs", str(len(self.runs)))]
         rows += [(f"range of {name}", text) for name, text in self.ranges.items()]
         rows += [(f"sizes of {name}", ", ".join(map(str, sizes))) for name, sizes in (self.sizes or {}).items()]
+        rows += [(f"values of {name}", ", ".join(map(str, values))) for name, values in self.counts.items()]
         free: dict[str, list[str]] = {}
         for output in self.outputs:
             if output.free:
