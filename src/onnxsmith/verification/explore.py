@@ -394,12 +394,16 @@ def at_trees(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner)
 
 
 def at_limits(tries: Tries, base: Run, chosen: Mapping[str, int], manner: Manner) -> Iterator[Run]:
-    """Yields a run with several rows for each number with which inputs are compared, if the batch is dynamic."""
+    """Yields a run with several rows for each number with which inputs are compared, if the batch is dynamic. Inputs
+    that are compared as a whole, such as the boxes of a NonMaxSuppression, get several runs at the base's sizes."""
     limits = tries.plan.generator.compared
     rows = min(_ROWS * max((len(numbers) for numbers in limits.values()), default=0), _MOST_ROWS)
     sizes = _larger(tries, base, rows) if rows else None
     run = tries.run(sizes, tries.plan.seed + 4, chosen, manner) if sizes is not None else None
     yield from [run] if run is not None else []
+    for part in range(_PARTS if any(role.limits for role in tries.plan.generator.roles.values()) else 0):
+        run = tries.run(base.feed.sizes, tries.plan.seed + 5 + part, chosen, manner)
+        yield from [run] if run is not None else []
 
 
 def _larger(tries: Tries, base: Run, rows: int) -> dict[str, int] | None:

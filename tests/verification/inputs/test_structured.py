@@ -47,7 +47,8 @@ def test_inputs_are_found(preparer: Preparer, name: str) -> None:
     assert "; ".join(explorer.untried) == UNTRIED.get(name, "")
     moved = {symbol: set(sizes) - {0} for symbol, sizes in tried(runs).items()}
     assert all(len(sizes) > 2 or name in UNTRIED for sizes in moved.values()), moved
-    assert len(runs) <= 9 + 3 * len(moved) + 2 * sum(map(len, generator.counted().values()))
+    limits = 8 * any(role.limits for role in generator.roles.values())
+    assert len(runs) <= 9 + 3 * len(moved) + 2 * sum(map(len, generator.counted().values())) + limits
 
 
 def test_the_collection_is_large_enough() -> None:

@@ -65,11 +65,12 @@ Shape = tuple[Dim | None, ...]
 @dataclass(frozen=True)
 class Role:
     """Describes the use of an input: its `kind`, the shape of the tensor to which it is applied, and a number for some
-    kinds."""
+    kinds. `limits` are constants with which the node compares what it reads from the input."""
 
     kind: str
     shape: Shape = ()
     number: float = 0
+    limits: tuple[float, ...] = ()
 
     def sizes(self, known: Mapping[str, int]) -> list[int | None]:
         """Returns the shape's sizes; None where a size is unknown."""
@@ -233,12 +234,56 @@ def _extent(sizes: list[int | None]) -> float:
     return float(min([size for size in sizes[2:] if size], default=8))
 
 
+_NEAR = 0.15
+"""Sets the largest relative distance of scores and overlaps from a limit, if they are meant to show it. A choice."""
+_TOGETHER = 4
+"""Counts the boxes with high scores in a row in which all others are below the limit. A choice: a graph may return few
+boxes."""
+
+
 def _boxes(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array | None:
-    corners = boxes(shape, draw, 1.0)
+    corners = _overlapping(boxes(shape, draw, 1.0), role.limits, draw)
     if not role.number or not shape or shape[-1] != 4:
         return corners
     low, high = corners[..., :2], corners[..., 2:]
     return np.concatenate([(low + high) / 2, high - low], axis=-1)
+
+
+def _overlapping(corners: Array, limits: tuple[float, ...], draw: Draw) -> Array:
+    """Puts every second box into the box before it. The share of the area that both have varies, and half of the shares
+    are near a limit. Boxes at random places rarely overlap by more than a half."""
+    if corners.ndim < 2 or corners.shape[-1] != 4:
+        return corners
+    pairs = corners.shape[-2] // 2
+    outer = corners[..., : 2 * pairs : 2, :]
+    shares = draw.rng.uniform(0.1, 0.9, outer.shape[:-1])
+    if limits:
+        near = _near(outer.shape[:-1], limits, draw)
+        shares = np.where((draw.rng.random(shares.shape) < 0.5) & (near > 0) & (near < 1), near, shares)
+    low, side = outer[..., :2], outer[..., 2:] - outer[..., :2]
+    is_first = draw.rng.random(shares.shape) < 0.5
+    factors = np.stack([np.where(is_first, shares, 1.0), np.where(is_first, 1.0, shares)], axis=-1)
+    found = corners.copy()
+    found[..., 1 : 2 * pairs : 2, :] = np.concatenate([low, low + side * factors], axis=-1)
+    return found
+
+
+def _near(shape: tuple[int, ...], limits: tuple[float, ...], draw: Draw) -> Array:
+    return np.asarray(draw.rng.choice(limits, shape) * (1 + draw.rng.uniform(-_NEAR, _NEAR, shape)))
+
+
+def _scores(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array | None:
+    """Makes scores for boxes. In half of the rows, a few neighbouring boxes have scores near a limit or above it, and
+    all others have lower scores, so that a graph that returns few boxes decides by the limit."""
+    if not shape or not role.limits:
+        return None
+    drawn = draw.rng.standard_normal(shape)
+    near = np.where(draw.rng.random(shape) < 0.5, _near(shape, role.limits, draw), max(role.limits) + np.abs(drawn))
+    low = min(role.limits) - 2 * _NEAR * abs(min(role.limits)) - np.abs(drawn)
+    first = 2 * draw.rng.integers(0, max((shape[-1] - _TOGETHER) // 2, 0) + 1, (*shape[:-1], 1))
+    is_high = (np.arange(shape[-1]) >= first) & (np.arange(shape[-1]) < first + _TOGETHER)
+    few = np.where(is_high, near, low)
+    return np.where(draw.rng.random((*shape[:-1], 1)) < 0.5, few, np.where(draw.rng.random(shape) < 0.5, near, drawn))
 
 
 def _grid(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array:
@@ -268,6 +313,7 @@ _MAKERS: dict[str, Maker] = {
     "starts": _starts, "ends": _ends, "steps": _steps, "pads": _pads, "parts": _parts, "resized": _resized,
     "scales": _scales, "region": _region, "repeats": _repeats, "distinct": _distinct,
     "distinct tuples": _distinct_tuples, "ascending": _ascending, "regions": _regions, "boxes": _boxes, "sides": _boxes,
+    "scores": _scores,
     "numbered regions": _numbered_regions, "grid": _grid, "places": _places, "start": _start, "limit": _limit,
     "step": _steps, "mask": lambda role, shape, sizes, draw: ragged(shape, draw),
     "matrix": lambda role, shape, sizes, draw: matrices(shape, draw),
@@ -307,7 +353,7 @@ def _of_operand(reader: Reader, value: ir.Value) -> Role | None:
     whole = direct and _same_length(node.inputs[index], value)
     if kind in _WHOLE and not whole:
         return Role("ascending", _shape(node.inputs[0])) if kind in ("starts", "ends") and direct else None
-    return Role(kind, _shape(node.inputs[0]), _number(node, kind))
+    return Role(kind, _shape(node.inputs[0]), _number(node, kind), _limits(node, kind))
 
 
 _OPERANDS = {
@@ -318,7 +364,8 @@ _OPERANDS = {
     ("Resize", 3): "resized", ("Upsample", 1): "scales", ("Tile", 1): "repeats", ("Range", 0): "start",
     ("Range", 1): "limit", ("Range", 2): "step",
     ("ScatterElements", 1): "distinct", ("ScatterND", 1): "distinct tuples",
-    ("NonMaxSuppression", 0): "boxes", ("RoiAlign", 1): "regions", ("MaxRoiPool", 1): "numbered regions",
+    ("NonMaxSuppression", 0): "boxes", ("NonMaxSuppression", 1): "scores",
+    ("RoiAlign", 1): "regions", ("MaxRoiPool", 1): "numbered regions",
     ("GridSample", 1): "grid", ("Inverse", 0): "matrix", ("Det", 0): "matrix", ("MaxUnpool", 1): "places",
     **{(f"Reduce{name}", 1): "axes" for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum",
                                                  "LogSumExp", "SumSquare")},
@@ -355,6 +402,13 @@ def _number(node: ir.Node, kind: str) -> float:
         attribute = node.attributes.get(name)
         return attribute.as_int() if attribute is not None else 0
     return 0
+
+
+def _limits(node: ir.Node, kind: str) -> tuple[float, ...]:
+    """Returns the constant limit of overlaps or scores of a NonMaxSuppression."""
+    place = {"boxes": 3, "scores": 4}.get(kind, len(node.inputs))
+    held = constant(node.inputs[place]) if place < len(node.inputs) else None
+    return tuple(float(number) for number in held) if held is not None and held.size == 1 else ()
 
 
 def _text(node: ir.Node, name: str) -> str:
