@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,11 @@ from onnxsmith.editor.graph_cleanup import remove_unneeded
 from onnxsmith.editor.node_selectors import Takes
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph.operators import constant_tensors
+from onnxsmith.graph.shapes.dims import symbols, written
+from onnxsmith.graph.shapes.symbolic_inference import infer_in_place
 from onnxsmith.graph.structure import captures, tensor_paths, walk
+from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.exposing import expose
 
 _SHOWN = 5
@@ -293,7 +298,7 @@ class DropOutput(Step):
 class Expose(Step):
     """Makes `tensor`, or all selected tensors, graph outputs with their dtype and shape. `name` names the output of a
     single tensor. A tensor of a branch is exposed too. For a tensor of a body, the output has its value of each run, as
-    a stack or a list."""
+    a stack or a list. Of several tensors, those that cannot be outputs are left out, and a note names them."""
 
     first = ("tensor",)
 
@@ -310,9 +315,33 @@ class Expose(Step):
             )
         work.infer()
         outer = [value for value in values if _is_outer(work, value)]
-        done = [self._expose(work, value) for value in outer]
         inner = [value for value in values if value not in outer]
-        return ", ".join([*done, *(self._bring_out(work, inner) if inner else [])])
+        refused = _without_rank(work, outer)
+        done = [self._expose(work, value) for value in outer if value.name not in refused]
+        if inner:
+            done += self._bring_out(work, inner, refused)
+        self._say(work, refused, is_any=bool(done))
+        return ", ".join(done)
+
+    def _say(self, work: Work, refused: Mapping[str, str], *, is_any: bool) -> None:
+        """Notes the tensors that are left out.
+
+        Raises:
+            OnnxsmithError: `edit/not-exposable` if no tensor is left.
+        """
+        if not refused:
+            return
+        name, why = next(iter(refused.items()))
+        if is_any:
+            work.notes.append(f"left out {several(len(refused), 'tensor')}, {first_few(list(refused), 8)}: {why}")
+            return
+        place = next(place for place in tensor_paths.places(work.model) if place.name == name)
+        raise problem(
+            "edit/not-exposable",
+            f"{name!r} cannot be brought out of its body" if place.bodies else f"{name!r} cannot be an output",
+            why=why,
+            fix=_around(place) if place.bodies else "expose the tensors from which it is computed",
+        )
 
     def _values(self, work: Work) -> list[ir.Value]:
         """Returns the selected tensors. A name with `*` skips tensors that are already graph outputs, and a note lists
@@ -364,17 +393,13 @@ class Expose(Step):
             )
         return name
 
-    def _bring_out(self, work: Work, inner: list[ir.Value]) -> list[str]:
+    def _bring_out(self, work: Work, inner: list[ir.Value], refused: dict[str, str]) -> list[str]:
+        """Exposes tensors of bodies, and adds those that cannot come out to `refused`."""
         places = [place.name for place in tensor_paths.places(work.model) if place.value in inner]
         exposed = expose(work.model, places)
-        if exposed.refused:
-            name, why = next(iter(exposed.refused.items()))
-            raise problem(
-                "edit/not-exposable",
-                f"{name!r} cannot be brought out of its body",
-                why=why,
-                fix=_around(next(place for place in tensor_paths.places(work.model) if place.name == name)),
-            )
+        refused |= exposed.refused
+        if not exposed.outlets:
+            return []
         work.become(exposed.model)
         by_name = {value.name: value for value in work.model.graph.outputs}
         done = []
@@ -386,6 +411,23 @@ class Expose(Step):
             what = "a stack with one row for each run" if outlet.axes else "a list with one tensor for each run"
             done.append(f"{name} as {value.name}, {what}" if outlet.repeated else f"{name} as {value.name}")
         return done
+
+
+def _without_rank(work: Work, values: Sequence[ir.Value]) -> dict[str, str]:
+    """Returns the tensors whose rank is unknown, with the reason, because the standard requires the rank of an output.
+    A tensor that comes from a sequence gets its shape from the elements of the sequence."""
+    lacking = [value for value in values if isinstance(value.type, ir.TensorType) and value.shape is None]
+    if not lacking:
+        return {}
+    copy = cloned(work.model)
+    infer_in_place(copy, elements=True)
+    found = {value.name: value.shape for node in copy.graph for value in node.outputs}
+    named = set(symbols(signature(work.model)))
+    for value in lacking:
+        shape = found.get(value.name)
+        if shape is not None:
+            value.shape = ir.Shape([dim if isinstance(dim, int) or dim in named else None for dim in written(shape)])
+    return {value.name or "": "its rank is unknown" for value in lacking if value.shape is None}
 
 
 def _around(place: tensor_paths.Place) -> str:
