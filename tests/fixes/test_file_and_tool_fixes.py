@@ -18,6 +18,10 @@ net (float[batch,4] x) => (float[batch,4] y, float[batch,4] z) <float[4] bias = 
     a = Relu(x)  [add] c = Add(a, bias)  [product] y = Mul(c, c)  [gate] z = Sigmoid(a)
 }
 """
+WEIGHTED = """
+<ir_version: 10, opset_import: ["": 21]>
+net (float[n,k] x) => (float[n,2] y) <float[4,2] w = {1, 2, 3, 4, 5, 6, 7, 8}> { y = MatMul(x, w) }
+"""
 HEAD = """
 <ir_version: 10, opset_import: ["": 21]>
 head (float[batch,4] features) => (float[batch,4] top) { top = Neg(features) }
@@ -318,6 +322,11 @@ SHOWN = [
         {"m.onnx": NET},
         by_hand="onnxsmith inspect m.onnx --costs --dim batch=4",
         says=["batch"],
+    ),
+    Case(
+        "inspect/misfit-dim",
+        "onnxsmith inspect m.onnx --costs --dim k=5",
+        {"m.onnx": WEIGHTED},
     ),
     Case(
         "inspect/no-program",

@@ -466,11 +466,33 @@ def test_a_name_of_an_output_is_a_size_of_a_run() -> None:
     assert (found.macs.at, found.examples) == (504 * 6, ())
 
 
-def test_sizes_that_the_model_refuses_are_told() -> None:
+def test_sizes_that_the_model_refuses_are_refused() -> None:
     model = graph("g (float[n,4] x) => (float[n,4] y) <float[12,4] p> { y = Add(x, p) }")
     text = model.replace("float[12,4] p", "float[12,4] p = {" + ",".join(["1"] * 48) + "}")
-    assert any("does not run at these sizes: Add" in one for one in costs(text, n=7).assumptions)
+    with pytest.raises(OnnxsmithError, match="inspect/misfit-dim: the model does not run at n = 7") as caught:
+        costs(text, n=7)
+    assert "Add" in caught.value.problem.why
     assert not costs(text, n=12).assumptions
+
+
+def test_a_size_beside_the_weights_is_refused() -> None:
+    held = ",".join(["1"] * 32)
+    text = graph(f"g (float[n,k] x) => (float[n,8] y) <float[4,8] w = {{{held}}}> {{ y = MatMul(x, w) }}")
+    with pytest.raises(OnnxsmithError, match="inspect/misfit-dim") as caught:
+        costs(text, k=5)
+    assert caught.value.problem.fix == "give the size of the weights: --dim k=4"
+    assert costs(text, k=4).examples == ("n",)
+
+
+def test_a_total_over_an_unknown_number_of_runs_is_a_guess() -> None:
+    text = graph("""g (float[4,4] x, int64 n) => (float[4,4] y) <bool on = {1}> {
+        y = Loop(n, on, x) <body = body (int64 i, bool c, float[4,4] a) => (bool d, float[4,4] b) {
+            d = Identity(c) b = MatMul(a, a) }>
+    }""")
+    found = costs(text)
+    assert found.macs.is_guess
+    assert found.macs.at == 64
+    assert not costs(text, trips_y=3).macs.is_guess
 
 
 LOST = graph(
@@ -509,8 +531,8 @@ def test_example_sizes_fit_the_weights_and_are_large_enough() -> None:
     found = costs(model)
     assert found.sizes["k"] == 5
     assert found.sizes["m"] >= 100
-    assert not any("does not run" in one for one in found.assumptions)
-    assert any("MatMul" in one and "k" in one for one in costs(model, k=6).assumptions)
+    with pytest.raises(OnnxsmithError, match="inspect/misfit-dim"):
+        costs(model, k=6)
 
 
 def test_operators_of_a_runtime_have_the_shapes_of_their_standard_forms() -> None:

@@ -62,9 +62,9 @@ def inspect(
 
     Raises:
         OnnxsmithError: `model/…` when the file is not a valid model, `inspect/unknown-name` when nothing is called
-            `name`, `inspect/unknown-dim` when `sizes` names a dimension that the model lacks; `inspect/no-program` when
-            no node records its program; `save/…`, `bundle/suffix`, `inspect/weights-missing` and
-            `inspect/weights-dtype` when the weights cannot be written.
+            `name`, `inspect/unknown-dim` when `sizes` names a dimension that the model lacks, `inspect/misfit-dim`
+            when the model does not run at them; `inspect/no-program` when no node records its program; `save/…`,
+            `bundle/suffix`, `inspect/weights-missing` and `inspect/weights-dtype` when the weights cannot be written.
     """
     target = None if weights is None else Path(weights)
     if target is not None:

@@ -39,7 +39,8 @@ def costs(
     Calls of local functions are counted one by one. The model is not changed.
 
     Raises:
-        OnnxsmithError: `inspect/unknown-dim` if no dimension of the model has a given name.
+        OnnxsmithError: `inspect/unknown-dim` if no dimension of the model has a given name; `inspect/misfit-dim` if the
+            model does not run at a given size.
     """
     troubles: list[str | None] = []
     if shaped.functions:
@@ -60,7 +61,7 @@ def costs(
         if sizes.examples():
             sizes.at_examples()
         troubles.append(f"the shapes of {several(len(run.shapes), 'tensor')} were read from a run at these sizes")
-    troubles.append(_misfit(shaped, sizes))
+    _refuse_misfit(shaped, sizes, where)
     by, separator, path_of = grouping(node for node in walk.nodes(shaped.graph))
     tally = Tallying(path_of, sizes).tally(shaped.graph)
     weights = stored(shaped, path_of)
@@ -98,14 +99,22 @@ def _with_shapes(shaped: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> ir.
     return made
 
 
-def _misfit(shaped: ir.Model, sizes: Sizes) -> str | None:
-    """Says that shapes do not fit together at these sizes of the inputs, though they do at others."""
+def _refuse_misfit(shaped: ir.Model, sizes: Sizes, where: str) -> None:
+    """Raises if shapes do not fit together at the given sizes, though they do at others.
+
+    Raises:
+        OnnxsmithError: `inspect/misfit-dim`.
+    """
     asked = {name: size for name, size in sizes.used().items() if name not in sizes.examples()}
+    fix = "give sizes that fit together, or leave --dim out"
     found = closed_axes.conflict(shaped, asked) if asked else None
-    for name, (size, node) in fixed_by_weights(shaped).items() if asked and found is None else ():
+    for name, (size, node) in fixed_by_weights(shaped).items() if asked else ():
         if asked.get(name, size) != size:
             found = f"{node.op_type} {walk.node_label(node)} takes {name} = {size}, the size of its weights"
-    return None if found is None else f"the model does not run at these sizes: {found}"
+            fix = f"give the size of the weights: --dim {sizes.told(name)}={size}"
+    if found is not None:
+        said = ", ".join(f"{sizes.told(name)} = {size}" for name, size in asked.items())
+        raise problem("inspect/misfit-dim", f"the model does not run at {said}", where=where, why=found, fix=fix)
 
 
 def _names(shaped: ir.Model) -> dict[str, str]:

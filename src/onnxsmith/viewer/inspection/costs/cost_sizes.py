@@ -53,8 +53,9 @@ class Sum:
         terms = None
         if not long:
             terms = tuple(MacTerm(-(-count // per), tuple(map(sizes.told, dims_))) for dims_, count in ordered)
+        whole = self.at(sizes)  # meets every size, so that `guessed` knows it
         guessed = sizes.guessed(dim for monomial, _ in ordered for dim in monomial)
-        return Amount(-(-self.at(sizes) // per), terms, is_guess=guessed)
+        return Amount(-(-whole // per), terms, is_guess=guessed)
 
 
 def split(product: Iterable[Dim]) -> tuple[Monomial, int]:
