@@ -22,6 +22,8 @@ _INPUTS = 8
 """Limits the inputs that are tried as counts. A choice, like the limits below: they bound the number of runs."""
 _SECONDS = 5.0
 """Limits the seconds of a run with a larger count, as estimated from the run before it."""
+_TOGETHER = 64
+"""Limits the number of all counts in one run, because a loop in a loop runs as often as their product."""
 _FEW = 1 << 20
 """Limits the elements of the tensors in a run with large counts and large sizes."""
 
@@ -58,7 +60,7 @@ class CountRuns:
             self.untried.append(f"{first_few(list(counted)[_INPUTS:], 2)} was tried at few numbers")
         for name in names:
             yield from self._of(name, counted[name])
-        large = sorted({value for name in names for value in counted[name] if value > SMALL})
+        large = sorted({value for name in names for value in counted[name] if SMALL < value <= _TOGETHER})
         for value in large if len(names) > 1 else ():
             run = self._try(self._large, {name: value for name in names if value in counted[name]})
             yield from [run] if run is not None else []
@@ -74,8 +76,11 @@ class CountRuns:
                 self.untried.append(f"{name} was not tried above {before[0]}: {value} would take too long")
                 break
             wanted = (self._usual, self._large) if value <= SMALL else (self._large, self._usual)
-            begin = time.monotonic()
-            run = next((run for sizes in wanted if (run := self._try(sizes, {name: value})) is not None), None)
+            for sizes in wanted:
+                begin = time.monotonic()
+                run = self._try(sizes, {name: value})
+                if run is not None:
+                    break
             if run is None:
                 self._refused.setdefault(name, []).append(value)
                 continue
