@@ -1,0 +1,75 @@
+"""What the kinds of answers have in common: limits, differences, and the base class."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+TOLERANCES = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-4, "float64": 1e-4}
+"""Maps a dtype to the largest difference of an array, relative to its largest magnitude. A choice: other kernels of one
+network differ by 1e-6 to 1e-5 in float32, and one weight that is off by 1% moves an output by 1e-3 or more. Float64
+has the limit of float32, because most pipelines compute in float32 and return Python floats."""
+SCORE = 1e-3
+"""Is the largest difference of a score between 0 and 1. A choice: rounding in float16 moves a probability by 1e-3."""
+OVERLAP = 0.99
+"""Is the least intersection over union of two boxes that are the same. A choice: a box of 100 pixels may move by a
+quarter of a pixel; rounding in float32 moves it by a thousandth."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Says how far two answers may be apart. `tolerance` replaces the limits of arrays and scores; `overlap` is the
+    least intersection over union of two boxes that are the same."""
+
+    tolerance: float | None = None
+    overlap: float = OVERLAP
+
+    def of_array(self, dtype: np.dtype[Any]) -> float:
+        """Returns the largest difference of an array of this dtype, relative to its largest magnitude."""
+        return TOLERANCES.get(dtype.name, TOLERANCES["float32"]) if self.tolerance is None else self.tolerance
+
+    @property
+    def of_scores(self) -> float:
+        """The largest difference of two scores, relative to the largest score if that is above 1."""
+        return SCORE if self.tolerance is None else self.tolerance
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One difference of two answers. `at` is the place, written as Python would reach it: `["boxes"][2]`."""
+
+    at: str
+    kind: str
+    what: str
+
+
+@dataclass
+class Counts:
+    """Counts what was compared, so that a comparison of nothing is no pass: elements, boxes, texts and scores."""
+
+    compared: int = 0
+    largest: float = 0.0
+    """The largest difference, in shares of its limit."""
+
+    def add(self, count: int, share: float = 0.0) -> None:
+        """Counts `count` compared things, of which the farthest apart took `share` of its limit."""
+        self.compared += count
+        self.largest = max(self.largest, share)
+
+
+class Kind(ABC):
+    """A kind of answer. A member is one file of this folder; the kinds are asked in the order of `rank`."""
+
+    rank = 50
+
+    @abstractmethod
+    def fits(self, answer: Any) -> bool:
+        """Whether an answer is of this kind."""
+
+    @abstractmethod
+    def differences(self, ours: Any, theirs: Any, at: str, limits: Limits, counts: Counts) -> Iterator[Difference]:
+        """Yields the differences of two answers of this kind."""

@@ -1,0 +1,74 @@
+"""The assertions: a module exports, two sides give the same answers."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.testing.failure import raise_problem, raise_unless_done
+
+
+def assert_exports(
+    module: Any,
+    args: Any,
+    *,
+    dynamic: Any = None,
+    target: str | Sequence[str] = (),
+    output: str | Path | None = None,
+    **options: Any,
+) -> Path | None:
+    """Asserts that a torch module exports to a file that computes the same, and that every `target` runs the file.
+
+    `module`, `args`, `dynamic` and `options` are those of `onnxsmith.export`, `target` those of `onnxsmith.check`. The
+    file is written to `output`, whose path is returned; without `output` it is removed again, and None returned.
+
+    Raises:
+        AssertionError: if the module does not export, the file differs from the module, or a target does not run it.
+    """
+    __tracebackhide__ = True
+    from onnxsmith.deployment.checking.check import check
+    from onnxsmith.exporter.export import export
+
+    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+        file = Path(folder) / "model.onnx" if output is None else Path(output)
+        more = {} if dynamic is None else {"dynamic": dynamic}
+        try:
+            raise_unless_done(export(module, args, output=file, **more, **options).report)
+            targets = [target] if isinstance(target, str) else list(target)
+            if targets:
+                raise_unless_done(check(file, targets).report)
+        except OnnxsmithError as error:
+            raise_problem(error)
+        return None if output is None else file
+
+
+def assert_same(reference: Any, candidate: Any, inputs: Any = (), **options: Any) -> None:
+    """Asserts that two sides give the same answers.
+
+    A side is what `onnxsmith.compare` takes (a path, a model, `(module, args)`), a torch module, or a predict function:
+    anything that is called with an input and returns an answer, pre- and post-processing included. `inputs` are those
+    of `compare` for models. For predict functions they are a list: a tuple is the positional arguments of a call, a
+    mapping its named ones, anything else the only argument.
+
+    Models are compared on generated inputs, too, with the tolerance that rounding explains. Answers of predict
+    functions are compared by what they are: arrays relative to their largest magnitude (1e-4, in half precision 1e-2),
+    boxes by their overlap (`overlap`, 0.99), scores by name and rank (1e-3), texts and all else by equality.
+    `tolerance` replaces the limits of numbers; other `options` are those of `compare`.
+
+    A comparison that could not have failed is no pass: the assertion also fails if the verdict is `cannot-tell`.
+
+    Raises:
+        AssertionError: if the sides differ, or the comparison cannot tell.
+        OnnxsmithError: if the comparison cannot be made.
+    """
+    __tracebackhide__ = True
+    from onnxsmith.gate.same import same
+
+    report = same(reference, candidate, inputs=inputs, **options)
+    if report.verdict is Verdict.DIFFERENT and any(one.id == "verify/different" for one in report.problems):
+        report = same(reference, candidate, inputs=inputs, per_layer=True, **options)
+    raise_unless_done(report)

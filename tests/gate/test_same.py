@@ -1,0 +1,148 @@
+"""`assert_same` and `assert_exports`: what they pass, what they refuse, and what a failure says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onnxsmith
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.gate.same import same
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.testing import assert_same
+from onnxsmith.testing.assertions import assert_exports
+from onnxsmith.testing.failure import raise_unless_done
+
+MODEL = """<ir_version: 10, opset_import: ["": 20]>
+g (float[n,3] x) => (float[n,2] y) <float[3,2] w = {1,2,3,4,5,6}> { y = MatMul(x, w) }"""
+W = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
+INPUTS = [np.random.default_rng(n).normal(size=(2, 3)).astype(np.float32) for n in range(3)]
+
+
+def right(x: Any) -> Any:
+    return x @ W
+
+
+def off(x: Any) -> Any:
+    return x @ np.where(W == 4, W * 1.01, W)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    save(from_text(MODEL), tmp_path / "m.onnx")
+    return tmp_path / "m.onnx"
+
+
+def test_a_file_and_a_function(file: Path) -> None:
+    assert_same(right, file, INPUTS)
+    assert_same(file, right, INPUTS)
+    with pytest.raises(AssertionError, match="gate/answers-differ"):
+        assert_same(off, file, INPUTS)
+
+
+def test_arguments_by_position_and_by_name(file: Path) -> None:
+    def two(x: Any, scale: float = 1.0) -> Any:
+        return x * scale
+
+    for given in ((INPUTS[0], 2.0), {"x": INPUTS[0], "scale": 2.0}):
+        assert same(two, lambda x, scale: x + x, inputs=[given]).verdict is Verdict.DONE
+    assert same(lambda d: d["x"], lambda d: d["x"], inputs=[{"x": 1.5}]).verdict is Verdict.DONE
+    assert_same(lambda x: x @ W, file, [{"x": INPUTS[0]}])
+
+
+def test_inputs_with_names_are_named() -> None:
+    report = same(right, off, inputs={"the first": INPUTS[0]})
+    assert "the first" in report.problems[0].where
+
+
+def test_an_input_that_a_side_changes_stays_as_it_was_for_the_other() -> None:
+    def careless(x: Any) -> Any:
+        x *= 2
+        return x
+
+    assert_same(lambda x: x * 2, careless, INPUTS)
+    assert_same(careless, lambda x: x * 2, INPUTS)
+
+
+def test_a_function_that_raises_is_named() -> None:
+    def broken(x: Any) -> Any:
+        raise ValueError("no such class")
+
+    report = same(right, broken, inputs=INPUTS)
+    assert report.verdict is Verdict.DIFFERENT
+    assert report.problems[0].id == "gate/raised"
+    assert "no such class" in report.problems[0].what
+    assert Path(__file__).name in report.problems[0].where
+
+
+def test_what_cannot_fail_is_no_pass() -> None:
+    report = same(lambda x: [], lambda x: [], inputs=INPUTS)
+    assert (report.verdict, report.problems[0].id) == (Verdict.CANNOT_TELL, "gate/empty-answers")
+    with pytest.raises(AssertionError, match="gate/empty-answers"):
+        raise_unless_done(report)
+
+
+def test_a_function_that_is_not_steady() -> None:
+    rng = np.random.default_rng()
+    report = same(lambda x: rng.normal(size=3), lambda x: np.zeros(3), inputs=INPUTS)
+    assert "gate/unsteady" in {one.id for one in report.problems}
+    with pytest.raises(AssertionError):
+        raise_unless_done(report)
+
+
+@pytest.mark.parametrize(("inputs", "options", "id_"), [([], {}, "no-inputs"), (INPUTS, {"sizes": {"n": 3}}, "option")])
+def test_what_predict_functions_need(inputs: Any, options: Any, id_: str) -> None:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        same(right, off, inputs=inputs, **options)
+    assert caught.value.problem.id == f"gate/{id_}"
+
+
+def test_two_files_are_compared_as_models(file: Path, tmp_path: Path) -> None:
+    save(from_text(MODEL.replace("4,5", "4.04,5")), tmp_path / "off.onnx")
+    assert_same(file, file)
+    with pytest.raises(AssertionError, match="verify/different") as caught:
+        assert_same(file, tmp_path / "off.onnx")
+    assert "first error" in str(caught.value)
+
+
+def test_a_failure_fits_on_a_screen() -> None:
+    answers = {str(n): "a" for n in range(100)}
+    with pytest.raises(AssertionError) as caught:
+        assert_same(lambda x: answers, lambda x: dict.fromkeys(answers, "b"), [1, 2])
+    lines = str(caught.value).splitlines()
+    assert len(lines) < 20
+    assert "more" in lines[-1]
+
+
+@pytest.mark.torch
+def test_a_module(file: Path) -> None:
+    import torch
+
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Dropout())
+    assert assert_exports(module, (torch.rand(2, 3),), dynamic="input:0=n", target="onnxruntime") is None
+    path = assert_exports(module, (torch.rand(2, 3),), output=file.with_name("e.onnx"))
+    assert_same(module, path, [torch.rand(2, 3)])
+    assert_same(module, lambda x: module.eval()(x), [torch.rand(2, 3)])
+    assert not module.training or module.train()
+    with pytest.raises(AssertionError, match="verify/"):
+        assert_same(module, file, [torch.rand(2, 3)])
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        assert_same(module, file)
+    assert caught.value.problem.id == "gate/no-inputs"
+
+
+@pytest.mark.torch
+def test_a_module_that_does_not_export() -> None:
+    import torch
+
+    class Refused(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            raise RuntimeError("not today")
+
+    with pytest.raises(AssertionError, match="not today"):
+        assert_exports(Refused(), (torch.rand(2, 3),))
