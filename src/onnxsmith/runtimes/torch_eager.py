@@ -106,7 +106,10 @@ class TorchSession(Session):
     provider = "torch eager, cpu"
 
     def __init__(self, program: TorchProgram) -> None:
+        from onnxsmith.base.seams.torch.threads import Threads
+
         self._program = program
+        self._threads = Threads(program.module)
         self._limit = 0.0
         self.signature = program.signature
 
@@ -151,7 +154,7 @@ class TorchSession(Session):
         begun = time.monotonic()
         try:
             args, kwargs = self._program.arguments(feeds)
-            with within(self._limit), torch.no_grad(), self._program.around():
+            with within(self._limit), self._threads.chosen(), torch.no_grad(), self._program.around():
                 result = self._program.module(*args, **kwargs)
             # The first run has valid inputs, so its time bounds those on generated inputs.
             self._limit = self._limit or max(_LEAST_TIME, _TIMES * (time.monotonic() - begun))

@@ -16,6 +16,7 @@ import torch
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.torch import trees as pytree
+from onnxsmith.base.seams.torch.threads import Threads
 from onnxsmith.base.spelling import is_typed
 from onnxsmith.exporter.causes.forward_messages import MissingArgument
 from onnxsmith.exporter.factory import TorchModel, user_line
@@ -223,7 +224,7 @@ def _called(model: TorchModel, leaves: list[Any], spec: Any) -> tuple[Any, tuple
     memory = None if lazy else Memory(model.module)  # a lazy module creates its parameters in the first call
     watched = Watched(model.module)
     try:
-        with torch.no_grad():
+        with Threads(model.module).chosen(), torch.no_grad():
             result = model.module(*args, **kwargs)
         return result, () if lazy else watched.changes()
     except Exception as error:
