@@ -20,7 +20,7 @@ from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Session
 from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.budget import Budget
 from onnxsmith.verification.explore import Plan, Run
-from onnxsmith.verification.optimisation_levels import agreement_at_both, both_levels, on_some
+from onnxsmith.verification.optimisation_levels import again_on_some, agreement_at_both, both_levels, on_some
 from onnxsmith.verification.probe import Probe
 from onnxsmith.verification.rounding import Rounding, quantises, quantises_inside, roundings
 from onnxsmith.verification.session_view import View
@@ -131,7 +131,7 @@ class AtLevels:
         runs: Sequence[Run],
     ) -> Verification:
         """Compares at the other level on some of the inputs. `words` name the two levels."""
-        other = self._verified(session, on_some(plan, runs), evidence, [])
+        other = self._verified(session, again_on_some(plan, runs), evidence, [])
         apart = _INSIDE if words[1] == "on" else ""
         return both_levels(found, other, agreement_at_both(self.name, found, other, words, apart=apart))
 

@@ -130,19 +130,22 @@ class _Exact:
     def __init__(self, prepare: Callable[[], Session | None]) -> None:
         self._prepare: Callable[[], Session | None] | None = prepare
         self._session: Session | None = None
-        self._known: dict[int, Outputs | None] = {}
+        self._known: dict[int, tuple[Feed, Outputs | None]] = {}
+        """Holds the outputs by the id of the input's values. The input is kept alive so that its id is not reused."""
 
     def outputs(self, run: Run) -> Outputs | None:
         """Returns the side's outputs for `run`; None if it cannot compute them."""
-        if id(run) not in self._known:
+        key = id(run.feed.values)
+        if key not in self._known:
             try:
                 prepare, self._prepare = self._prepare, None  # tried once: a second attempt fails the same way
                 if prepare is not None:
                     self._session = prepare()
-                self._known[id(run)] = self._session.run(run.feed.values) if self._session is not None else None
+                found = self._session.run(run.feed.values) if self._session is not None else None
             except OnnxsmithError:
-                self._known[id(run)] = None
-        return self._known[id(run)]
+                found = None
+            self._known[key] = run.feed, found
+        return self._known[key][1]
 
     def close(self) -> None:
         if self._session is not None:

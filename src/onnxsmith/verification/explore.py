@@ -94,7 +94,8 @@ class Explorer:
             yield run
 
     def _found(self) -> Iterator[Run]:
-        given = [self._strictly(feed) for feed in self._plan.given]
+        given = [replace(run, generated=False) for run in self._plan.answered]
+        given += [self._strictly(feed) for feed in self._plan.given]
         yield from given
         base = self._search.base() if self._plan.generate else None
         found: list[Run] = []

@@ -49,6 +49,7 @@ MOST_ELEMENTS = 1 << 24
 class Plan:
     """Describes the inputs to run: first the `given` inputs, then generated inputs.
 
+    `answered` are runs of the same reference in an earlier comparison. They count as given, and are not made again.
     `known` sizes stay fixed. A range among them moves to `ranges`. `limits` has all that the user, the file and the
     relations between axes say about sizes. `start` are sizes that are known to work; without `generate`, only `given`
     is fed. With `random` the reference may draw random numbers: only dtype and shape of drawn outputs are compared.
@@ -69,6 +70,7 @@ class Plan:
     free: Free = field(default_factory=Free)
     """Says which outputs are free up to a sign or an order."""
     ranges: Mapping[str, Range] = field(default_factory=dict)
+    answered: tuple[Run, ...] = ()
     limits: SizeLimits = field(init=False)
 
     def __post_init__(self) -> None:

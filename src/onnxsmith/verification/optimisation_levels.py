@@ -24,6 +24,11 @@ def on_some(plan: Plan, runs: Sequence[Run]) -> Plan:
     return replace(plan, given=tuple(run.feed for run in spread(runs)), generate=False)
 
 
+def again_on_some(plan: Plan, runs: Sequence[Run]) -> Plan:
+    """Returns the plan for the second level if the reference is the same at both levels: a few of its runs."""
+    return replace(plan, given=(), answered=tuple(spread(runs)), generate=False)
+
+
 def both_levels(main: Verification, other: Verification, note: str) -> Verification:
     """Combines comparisons at two optimisation levels: each output gets the worse result. `other` was made on some of
     the inputs of `main`."""
