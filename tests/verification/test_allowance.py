@@ -11,7 +11,7 @@ import pytest
 from onnxsmith.verification.allowance import Allowance, Allowed, _count
 from onnxsmith.verification.input_search import Run
 from onnxsmith.verification.inputs.generate import Feed
-from onnxsmith.verification.noise import Movement, Noise
+from onnxsmith.verification.noise import ALL, FIRST, SECOND, Movement, Noise
 from onnxsmith.verification.rounding import asked, counted
 
 U = 2.0**-24
@@ -20,14 +20,14 @@ WIDE = counted(1, 2**20, U)
 
 
 class _Moves(Noise):
-    """Noise of known movements: what two samples show, and what six show."""
+    """Noise of known movements: what one and two samples show, and what six show."""
 
     def __init__(self, few: Movement | None, all_: Movement | None = None) -> None:
-        self.few, self.all, self.asked = few, all_ or few, list[bool]()
+        self.few, self.all, self.asked = few, all_ or few, list[int]()
 
-    def movement(self, run: Run, name: str, *, closely: bool = False) -> Movement | None:
-        self.asked.append(closely)
-        return self.all if closely else self.few
+    def movement(self, run: Run, name: str, samples_in_all: int = SECOND) -> Movement | None:
+        self.asked.append(samples_in_all)
+        return self.all if samples_in_all == ALL else self.few
 
 
 def run(*values: float, dtype: Any = np.float32) -> Run:
@@ -85,11 +85,11 @@ def test_eight_times_the_measured_movement_is_allowed_and_more_samples_are_taken
     noise = _Moves(enough)
     found, allowed = Allowance({"y": WIDE}, noise).judged(ONES, "y", off)
     assert (found.reason, allowed.worst, allowed.spread, allowed.measured) == ("", 2.0**-13, np.inf, True)
-    assert noise.asked == [False]
+    assert noise.asked == [FIRST]
     little = Movement(worst=2.0**-17, spread=2.0**-14, absolute=0.0, changed=0)
     noise = _Moves(little, enough)
     assert not Allowance({"y": WIDE}, noise).judged(ONES, "y", off)[0].reason
-    assert noise.asked == [False, True]
+    assert noise.asked == [FIRST, SECOND, ALL]
     found, allowed = Allowance({"y": WIDE}, _Moves(little)).judged(ONES, "y", off)
     assert found.reason
     assert allowed.ill == ""
@@ -108,7 +108,8 @@ def test_an_output_that_differs_takes_more_samples_only_for_a_larger_difference(
         assert allowance.judged(there, "y", np.float32([1.0, 1.0 + 2.0**step]))[0].reason
         asked_for.append(noise.asked[:])
         noise.asked.clear()
-    assert asked_for == [[False, True], [False], [False, True], [False, True]]  # a given input is always judged whole
+    whole = [FIRST, SECOND, ALL]
+    assert asked_for == [whole, [SECOND], whole, whole]  # a given input is always judged whole
 
 
 def test_steps_of_quantisers_are_allowed_only_where_rounding_does_not_explain_a_difference() -> None:

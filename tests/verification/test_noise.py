@@ -10,7 +10,7 @@ import pytest
 from onnxsmith.runtimes.base import Outputs
 from onnxsmith.verification.input_search import Run
 from onnxsmith.verification.inputs.generate import Feed
-from onnxsmith.verification.noise import Movement, Noise
+from onnxsmith.verification.noise import ALL, FIRST, Movement, Noise
 from onnxsmith.verification.probe import Probe
 
 
@@ -47,13 +47,14 @@ def almost(found: Movement | None, expected: Movement) -> bool:
     )
 
 
-def test_two_samples_are_taken_at_first_and_six_where_those_do_not_explain_it() -> None:
+def test_samples_are_taken_as_asked_for_and_none_twice() -> None:
     probe = _Moves(0.125, 0.25, 0.5, 0.0, 0.0, 1.0, 4.0)
     noise, here = Noise(probe), run()
+    assert almost(noise.movement(here, "y", FIRST), movement(0.125))
     assert almost(noise.movement(here, "y"), movement(0.25))
-    assert almost(noise.movement(here, "y", closely=True), movement(1.0))
-    assert [asked["seed"] for asked in probe.asked] == [0, 1, 2, 3, 4, 5]  # none of them twice
-    assert almost(noise.movement(here, "y", closely=True), movement(1.0))
+    assert almost(noise.movement(here, "y", ALL), movement(1.0))
+    assert [asked["seed"] for asked in probe.asked] == [0, 1, 2, 3, 4, 5]
+    assert almost(noise.movement(here, "y", ALL), movement(1.0))
     assert len(probe.asked) == 6
 
 
@@ -72,7 +73,7 @@ def test_whole_numbers_move_where_the_reference_is_no_graph(at_edges: bool, is_r
 def test_inputs_that_mean_one_answer_do_not_move() -> None:
     probe, other = _Moves(*[0.125] * 6), _Moves(0.5, 0.5)
     noise = Noise(probe, other=other)
-    assert almost(noise.movement(run(meant=True), "y", closely=True), movement(0.5))
+    assert almost(noise.movement(run(meant=True), "y", ALL), movement(0.5))
     assert {asked["inputs"] for asked in probe.asked + other.asked} == {False}
 
 
@@ -80,9 +81,9 @@ def test_the_candidate_is_asked_only_closely_and_need_not_run() -> None:
     probe, other = _Moves(*[0.125] * 6), _Moves(0.5, 0.25, 2.0)
     noise = Noise(probe, other=other)
     assert almost(noise.movement(run(), "y"), movement(0.125))
-    assert almost(noise.movement(run(), "y", closely=True), movement(0.5))  # two samples of it
+    assert almost(noise.movement(run(), "y", ALL), movement(0.5))  # two samples of it
     still = Noise(_Moves(*[0.125] * 6), other=_Moves())
-    assert almost(still.movement(run(), "y", closely=True), movement(0.125))
+    assert almost(still.movement(run(), "y", ALL), movement(0.125))
 
 
 def test_a_model_that_does_not_run_with_other_weights_moves_by_nobody_knows_what() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from onnxsmith.verification.explore import Run
 from onnxsmith.verification.metrics.base import widen
-from onnxsmith.verification.noise import SPREAD, WORST, Movement, Noise
+from onnxsmith.verification.noise import ALL, FIRST, SECOND, SPREAD, WORST, Movement, Noise
 from onnxsmith.verification.rounding import FACTOR, Rounding
 from onnxsmith.verification.value_comparison import Difference, difference, is_float, unit
 
@@ -117,12 +117,13 @@ class Allowance:
             movement = self._noise.movement(run, name)
             unsteady = movement.unsteady if movement is not None else ""
             return found, Allowed(cap.worst, ill=f"rounding alone decides it: {unsteady}" if unsteady else "")
-        # More samples, and steps of quantisers, count only if fewer do not explain the difference. More samples are
-        # taken only for what may be the largest difference: one input decides that an output differs.
+        # More samples, and steps of quantisers, count only if fewer do not explain the difference: a bound from fewer
+        # samples is no larger. Many samples are taken only for what may be the largest difference: one input decides
+        # that an output differs.
         known = run.generated and found.worst_rel <= self._largest.get(name, 0.0)
-        tries = ((False, False), (True, False), (True, True)) if rounding.stepped else _WITHOUT_STEPS
-        for closely, steps in ((False, bool(rounding.stepped)),) if known else tries:
-            moved = self._noise.movement(run, name, closely=closely)
+        tries = (*_WITHOUT_STEPS, (ALL, True)) if rounding.stepped else _WITHOUT_STEPS
+        for samples, steps in ((SECOND, bool(rounding.stepped)),) if known else tries:
+            moved = self._noise.movement(run, name, samples)
             allowed = self._measured(run, moved, fine, cap, rounding if steps else replace(rounding, steps=0.0), name)
             found = _held(ours, value, allowed)
             if not found.reason:
@@ -177,7 +178,7 @@ class Allowance:
         )
 
 
-_WITHOUT_STEPS = ((False, False), (True, False))
+_WITHOUT_STEPS = ((FIRST, False), (SECOND, False), (ALL, False))
 
 
 def _of(rounding: Rounding | None) -> Allowed:

@@ -25,9 +25,9 @@ movement is measured on a few samples only."""
 SPREAD = 4.0
 """Limits the difference in root mean square, in multiples of the movement's root mean square. A choice: smaller than
 WORST, because single elements hardly affect a mean."""
-_FIRST, _ALL = 2, 6
-"""Counts the samples that are taken at first, and the samples in all if the first do not explain a difference. A
-choice: each sample is a run."""
+FIRST, SECOND, ALL = 1, 2, 6
+"""Counts the samples that are taken at first, and the samples in all if these do not explain a difference. A choice:
+each sample is a run."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ class Noise:
         self._samples: dict[int, list[tuple[Outputs, Outputs]]] = {}
         self._kept: list[Run] = []
 
-    def movement(self, run: Run, name: str, *, closely: bool = False) -> Movement | None:
-        """Returns the movement of output `name` on this input; `closely` takes more samples. Returns None if the
+    def movement(self, run: Run, name: str, samples_in_all: int = SECOND) -> Movement | None:
+        """Returns the movement of output `name` on this input, in at least so many samples. Returns None if the
         movement is unknown, because the model does not run with other weights."""
-        samples = self._taken(run, _ALL if closely else _FIRST)
+        samples = self._taken(run, samples_in_all)
         if not samples:
             return None
         found = [difference(usual[name], moved[name], np.inf, np.inf) for usual, moved in samples if name in moved]
@@ -96,7 +96,7 @@ class Noise:
             if moved is None:
                 break
             known.append((usual, self.free.aligned(usual, moved)))
-        if count == _ALL and self._other is not None:
+        if count == ALL and self._other is not None:
             known = known + self._of_the_other(run)
         return known
 
@@ -105,7 +105,7 @@ class Noise:
         usual = self._other.plain(run.feed)
         if usual is None:
             return []
-        moved = (self._other.moved(run.feed, seed, inputs=not run.feed.meant) for seed in range(_FIRST))
+        moved = (self._other.moved(run.feed, seed, inputs=not run.feed.meant) for seed in range(SECOND))
         return [(usual, self.free.aligned(usual, one)) for one in moved if one is not None]
 
 
