@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import onnx
 import onnx_ir as ir
 import pytest
@@ -41,3 +44,29 @@ def test_two_odd_names_of_the_same_letters_stay_two() -> None:
 
 def test_expressions_are_left_alone() -> None:
     assert all(map(symbolic_inference.is_expression, ("N", "x.y", "2*N", "floor(N/2)", "max(a, b)", "N + 1")))
+
+
+READ_ALIKE = (
+    "2*N", "N + M - 1", "-1*(N - 2)//2", "Max(1, N)", "min(N, M)//4", "N//N", "floor(N)", "N//0", "N//(M - M)",
+    "N//Max(0)", "ceiling(N)", "Min(2**N, 4)", "1.5*N", "N % 4", "Foo(N)", "N N", "2(N)", "N/", "(N", "é*2", "Max()",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", READ_ALIKE)
+def test_texts_that_are_read_without_sympy_are_those_that_onnx_ir_reads(text: str) -> None:
+    try:
+        ir.SymbolicDim(text).free_symbols()
+    except (ValueError, TypeError, AttributeError):
+        assert not symbolic_inference.is_expression(text)
+    else:
+        assert symbolic_inference.is_expression(text)
+
+
+def test_most_expressions_are_read_without_sympy() -> None:
+    code = (
+        "import sys; from onnxsmith.base import deferred_imports; deferred_imports.begin()\n"
+        "from onnxsmith.graph.shapes.symbolic_inference import is_expression\n"
+        "assert all(map(is_expression, ('2*N', 'N*M + 1', '(N - 1)//2 + 1', 'Min(512, N)', 'N')))\n"
+        "sys.exit('sympy.core' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 
@@ -16,7 +16,8 @@ import onnx_ir as ir
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.seams import shape_engine
 from onnxsmith.base.words import first_few
-from onnxsmith.graph.shapes import declared_names, dims, sound_shapes, standard_inference
+from onnxsmith.graph.shapes import declared_names, dims, expressions, polynomials, sound_shapes, standard_inference
+from onnxsmith.graph.shapes.polynomials import Poly, UnreadableError
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import is_symbol
@@ -189,13 +190,44 @@ def without_odd_names(model: ir.Model) -> Iterator[None]:
 @lru_cache(maxsize=4096)
 def is_expression(text: str) -> bool:
     """Whether shape inference can read the text: a name, or an expression over names."""
-    if _PLAIN.fullmatch(text):
+    if _PLAIN.fullmatch(text) or _is_simple(text):
         return True
     try:
         ir.SymbolicDim(text).free_symbols()
     except (ValueError, TypeError, AttributeError, RecursionError):
         return False
     return True
+
+
+_NOT_SIMPLE = re.compile(r"ceiling|\d\.|\*\*|%|(?<!/)/(?!/)")
+"""Matches ceilings, numbers with a point, powers, remainders and fractions."""
+
+
+def _is_simple(text: str) -> bool:
+    """Whether the text is an expression of names, whole numbers, sums, products, maxima, minima, and quotients that
+    are rounded down. Most expressions of files are. onnx-ir imports sympy to read an expression, and this takes longer
+    than most inferences."""
+    if not text.isascii() or _NOT_SIMPLE.search(text):
+        return False
+    try:
+        expressions.read(text, {"//": _quotient, **dict.fromkeys(("Max", "Min", "max", "min"), _unknown)})
+    except (UnreadableError, RecursionError):
+        return False
+    return True
+
+
+def _quotient(terms: Sequence[Poly]) -> Poly:
+    divisor = terms[1]
+    if not polynomials.as_constant(divisor) and (not polynomials.is_name(divisor) or divisor == _UNKNOWN):
+        raise UnreadableError  # a divisor that may always be zero
+    return _UNKNOWN
+
+
+_UNKNOWN = polynomials.name("unknown")
+
+
+def _unknown(_: Sequence[Poly]) -> Poly:
+    return _UNKNOWN
 
 
 def _rename(values: list[ir.Value], names: dict[str, str]) -> None:
