@@ -15,7 +15,7 @@ from onnxsmith.verification.allowance import Allowance, Allowed
 from onnxsmith.verification.arbiter import Arbiter
 from onnxsmith.verification.input_search import Run
 from onnxsmith.verification.inputs.generate import Feed
-from onnxsmith.verification.noise import Movement, Noise
+from onnxsmith.verification.noise import SECOND, Movement, Noise
 from onnxsmith.verification.output_checks import Checks
 from onnxsmith.verification.rounding import asked, counted
 from onnxsmith.verification.value_comparison import Difference, difference
@@ -254,7 +254,7 @@ def test_the_tolerance_is_explained_by_what_was_measured(dtype: str, tolerance: 
         def __init__(self) -> None:
             pass
 
-        def movement(self, run: Run, name: str, *, closely: bool = False) -> Movement:
+        def movement(self, run: Run, name: str, samples_in_all: int = SECOND) -> Movement:
             return Movement(2.0**-16, 2.0**-14, 0.0, 0)
 
     signature = Signature((), (Port("y", dtype, (2,)),))
