@@ -209,6 +209,24 @@ def test_a_fault_is_seen_with_the_bounds_of_its_run() -> None:
     assert found.differs(here, {"y": ONE}, {}) == ""
 
 
+def test_what_was_allowed_to_a_near_answer_is_not_the_bound_of_another() -> None:
+    class Moves(Noise):
+        def __init__(self) -> None:
+            self.asked: list[Any] = []
+
+        def movement(self, run: Run, name: str, samples_in_all: int = SECOND) -> Movement:
+            self.asked.append(run.outputs[name])
+            return Movement(worst=1e-6, spread=1e-6, absolute=1e-6, changed=0)
+
+    moves, here, ours = Moves(), run(), ONE * 2
+    found = Checks(SIGNATURE, ROUNDING, drawn=lambda _: set(), allowance=Allowance(ROUNDING, moves))
+    found.add(here, {"y": ONE}, None)  # bit for bit: the finest bound is enough
+    assert not moves.asked
+    assert found.differs(here, {"y": ours}, {"y": ours * np.float32(1 + 4e-6)}) == ""
+    assert moves.asked[0] is ours
+    assert found.differs(here, {"y": ours}, {"y": ours * np.float32(1 + 4e-3)}) == "y"
+
+
 def test_the_effect_of_a_fault_is_measured_in_usual_differences() -> None:
     found, here = checks(0.5), run()
     found.add(here, {"y": ONE}, None)
