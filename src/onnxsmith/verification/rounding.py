@@ -196,8 +196,8 @@ def roundings(
     sizes: Mapping[str, int] | None = None,
 ) -> dict[str, Rounding]:
     """Returns the Rounding of every graph output by name, or of the values `names`. Paths begin anew at the values
-    `cuts`, because both computations get these values. The function takes one pass over the nodes; a subgraph counts
-    with its node.
+    `cuts`, because both computations get these values. The function takes one pass over the nodes that they need; a
+    subgraph counts with its node.
 
     Pass `scales`, the known root mean squares of values, if only this model quantises them. With `inside`, products of
     floats with a quantised weight may quantise the floats; see `quantises_inside`. With `cuts`, such a product counts
@@ -206,7 +206,7 @@ def roundings(
     """
     known: dict[ir.Value, Rounding] = {}
     found: dict[str, Rounding] = {}
-    for node in model.graph:
+    for node in model.graph if names is None else _before(model, names, cuts):
         before = [_INPUT if value.name in cuts else known.get(value, _INPUT) for value in _reads(node)]
         is_exact = bool(cuts) and node.op_type in _EXACT and all(one.terms == 0 for one in before)
         is_exact = is_exact and not _widens(node, cuts)
@@ -226,6 +226,19 @@ def roundings(
     if names is not None:
         return found
     return {value.name or "": _stored(known.get(value, _INPUT), value) for value in model.graph.outputs}
+
+
+def _before(model: ir.Model, names: Collection[str], cuts: Collection[str]) -> list[ir.Node]:
+    """Returns the nodes of the graph that compute the values `names` from `cuts`, in order."""
+    queue = [node for node in model.graph if any(output.name in names for output in node.outputs)]
+    needed = set(queue)
+    while queue:
+        for value in _reads(queue.pop()):
+            made = value.producer()
+            if made is not None and made not in needed and value.name not in cuts:
+                needed.add(made)
+                queue.append(made)
+    return [node for node in model.graph if node in needed]
 
 
 def _widens(node: ir.Node, cuts: Collection[str]) -> bool:

@@ -93,7 +93,6 @@ def without_optimisations(a: SideSource, b: SideSource) -> tuple[SideSource, Sid
         return None
     plain = Options(optimization="disable")
     first, second = (one if one.model is None else one.with_options(plain) for one in (a, b))
-    first.join(second)
     return first, second
 
 

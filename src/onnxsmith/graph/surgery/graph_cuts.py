@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from onnxsmith.graph.structure import captures, walk
 from onnxsmith.graph.structure.fresh import Names
-from onnxsmith.graph.structure.model_copy import cloned
+from onnxsmith.graph.structure.model_copy import own_values
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,14 @@ def cut(model: ir.Model, cuts: Collection[str], outputs: Iterable[str]) -> Cut:
     """Makes a copy of `model` (weights shared) that computes the values `outputs` of the main graph from the tensors
     `cuts`.
 
-    Unneeded nodes, initializers and inputs are removed. Names that the graph does not have are ignored.
+    Unneeded nodes, initializers and inputs are left out: the copy takes as long as what is left. Names that the graph
+    does not have are ignored.
     """
-    made = cloned(model)
+    outputs = tuple(outputs)
+    made, begins = _part(model, frozenset(cuts), frozenset(outputs))
     graph = made.graph
     values = {value.name or "": value for node in graph for value in node.outputs}
+    values |= {value.name or "": value for value in begins}
     names = Names(made)
     given: dict[str, ir.Value] = {}
     graph.outputs.clear()
@@ -54,6 +57,50 @@ def cut(model: ir.Model, cuts: Collection[str], outputs: Iterable[str]) -> Cut:
         {name: port.name or "" for name, port in given.items() if port in needed},
         {value.name or "": value.name or "" for value in asked},
     )
+
+
+def _part(model: ir.Model, cuts: Collection[str], outputs: Collection[str]) -> tuple[ir.Model, list[ir.Value]]:
+    """Returns a copy of the nodes that compute `outputs` from `cuts`, with what they read, and the inputs of the copy
+    that stand for cut tensors."""
+    graph = model.graph
+    asked = [node for node in graph if any(value.name in outputs for value in node.outputs)]
+    needed, queue = set(asked), list(asked)
+    read: dict[ir.Value, None] = {}
+    while queue:
+        for value in captures.reads(queue.pop()):
+            read[value] = None
+            node = value.producer()
+            if node is not None and node.graph is graph and node not in needed and value.name not in cuts:
+                needed.add(node)
+                queue.append(node)
+    begins = [value for value in read if (node := value.producer()) is not None and node not in needed]
+    own = [value for value in graph.inputs if value in read]
+    view = ir.GraphView(
+        [*own, *begins],
+        [value for node in asked for value in node.outputs if value.name in outputs],
+        nodes=[node for node in graph if node in needed],
+        initializers=[value for value in graph.initializers.values() if value in read],
+        doc_string=graph.doc_string,
+        opset_imports=graph.opset_imports,
+        name=graph.name,
+        metadata_props=graph.metadata_props,
+    )
+    part = view.clone()
+    part.meta.update(graph.meta)
+    made = ir.Model(
+        part,
+        ir_version=model.ir_version,
+        producer_name=model.producer_name,
+        producer_version=model.producer_version,
+        domain=model.domain,
+        model_version=model.model_version,
+        doc_string=model.doc_string,
+        functions=[function.clone() for function in model.functions.values()],
+        metadata_props=dict(model.metadata_props),
+        device_configurations=model.device_configurations,
+    )
+    own_values(made)
+    return made, list(part.inputs[len(own) :])
 
 
 def keep_needed(graph: ir.Graph) -> set[ir.Value]:
