@@ -4,7 +4,6 @@ it.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import os
@@ -32,11 +31,11 @@ from onnxsmith.deployment.bundles import golden_files, interface, licence
 from onnxsmith.deployment.bundles.content import Content
 from onnxsmith.deployment.bundles.dimension_ranges import ranges
 from onnxsmith.deployment.bundles.forms.base import Form, form_of
-from onnxsmith.deployment.bundles.golden import Golden, golden
+from onnxsmith.deployment.bundles.golden import Golden
+from onnxsmith.deployment.bundles.golden import recorded as recorded_data
 from onnxsmith.deployment.bundles.identifiers import file_name, plain
 from onnxsmith.deployment.bundles.processing_parameters import parameters
 from onnxsmith.deployment.bundles.tasks.base import task as task_of
-from onnxsmith.deployment.bundles.tolerances import Tolerances
 from onnxsmith.graph.files.closed_axes import problem_of as closed_axes_problem
 from onnxsmith.graph.files.digest import sha256
 from onnxsmith.graph.files.load import TEXT_SUFFIXES, Source, load
@@ -44,14 +43,11 @@ from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import disk_problems, save_for_now
 from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.model_identity import identifies
-from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes import base as runtimes
-from onnxsmith.runtimes.base import Options
 from onnxsmith.verification import closed_axes
 from onnxsmith.verification.inputs import user_inputs as given
-from onnxsmith.verification.inputs.generate import Generator
 from onnxsmith.verification.inputs.user_inputs import Inputs
 from onnxsmith.verification.intermediate_declarations import wrong_intermediates
 from onnxsmith.verification.output_declarations import Declarations
@@ -243,15 +239,11 @@ def _with_golden(
     place: Path,
 ) -> tuple[Golden, Content]:
     """Makes the golden data by running the copied file, so that the recorded outputs belong to the delivered file."""
-    name = runtime or runtimes.default()
-    chosen, file, shaped = runtimes.get(name), place / content.model_file, inferred(model)[0]
-    generator = Generator.for_model(shaped).under(content.signature)
+    name, file = runtime or runtimes.default(), place / content.model_file
     feeds = given.inputs(inputs, content.signature)
-    with contextlib.ExitStack() as stack:
-        session = stack.enter_context(chosen.prepare(file, runtimes.patient(Options())))
-        allowed = Tolerances(shaped, file, lambda changed: chosen.prepare(changed, Options()), tolerance)
-        stack.callback(allowed.close)
-        recorded = golden(session, generator, feeds, content.ranges, seed, allowed)
+    recorded = recorded_data(
+        model, file, content.signature, feeds, content.ranges, runtime=name, seed=seed, tolerance=tolerance
+    )
     _refuse_declared(recorded, content)
     inside = wrong_intermediates(model)
     recorded = replace(recorded, notes=(*recorded.notes, inside)) if inside else recorded

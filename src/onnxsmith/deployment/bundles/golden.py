@@ -3,18 +3,23 @@ dynamic dimensions, and two sizes of dimensions without a declared range."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.deployment.bundles.dimension_ranges import Range, nameless, refuse_outside
 from onnxsmith.deployment.bundles.tolerances import Tolerances, least
+from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure.signature import Signature
-from onnxsmith.runtimes.base import Session, Value
+from onnxsmith.runtimes import base as runtimes
+from onnxsmith.runtimes.base import Options, Session, Value
 from onnxsmith.verification.input_search import Plan, Run, Search, Tries, answer
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.size_proposals import of_feed
@@ -49,6 +54,32 @@ class Golden:
 
     cases: tuple[Case, ...]
     notes: tuple[str, ...]
+
+
+def recorded(
+    model: ir.Model,
+    file: Path,
+    interface: Signature,
+    given: Iterable[Feed],
+    declared: Mapping[str, Range],
+    *,
+    runtime: str,
+    seed: int = 0,
+    tolerance: float | None = None,
+) -> Golden:
+    """Makes cases as `golden` does, by running `file`, which holds the model, on a runtime. `tolerance` replaces the
+    allowed differences of all floats.
+
+    Raises:
+        OnnxsmithError: the errors of `golden`, and of preparing the model.
+    """
+    chosen, shaped = runtimes.get(runtime), inferred(model)[0]
+    generator = Generator.for_model(shaped).under(interface)
+    with contextlib.ExitStack() as stack:
+        session = stack.enter_context(chosen.prepare(file, runtimes.patient(Options())))
+        allowed = Tolerances(shaped, file, lambda changed: chosen.prepare(changed, Options()), tolerance)
+        stack.callback(allowed.close)
+        return golden(session, generator, given, declared, seed, allowed)
 
 
 def golden(

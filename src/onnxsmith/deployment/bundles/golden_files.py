@@ -6,7 +6,8 @@ Raw bytes hold every dtype, even bfloat16; strings and the structure of lists an
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,20 @@ from onnxsmith.runtimes._dtypes import name_of
 
 FOLDER = "golden"
 MANIFEST = "manifest.json"
+Keep = Callable[[str, bytes], str]
+"""Stores the bytes of a tensor under a wished name, and returns the name that the description has."""
 
 
 def write(cases: tuple[Case, ...], interface: Signature, folder: Path) -> dict[str, Any]:
     """Writes `golden/` into the folder of a bundle, and returns the manifest."""
     target = folder / FOLDER
     target.mkdir()
+    keep = partial(_into, target)
     maps = {port.name: port.many for port in (*interface.inputs, *interface.outputs) if port.kind == "map"}
     written = []
     for number, case in enumerate(cases):
         inputs = [
-            {"name": name, **_value(_with_maps(name, value, maps), target, f"{number}_input_{at}")}
+            {"name": name, **described(_with_maps(name, value, maps), keep, f"{number}_input_{at}")}
             for at, (name, value) in enumerate(case.inputs.items())
         ]
         outputs = [
@@ -37,8 +41,8 @@ def write(cases: tuple[Case, ...], interface: Signature, folder: Path) -> dict[s
                 "name": name,
                 "tolerance": case.tolerances.get(name),
                 "random": name in case.random,
-                **_value(
-                    _with_maps(name, value, maps), None if name in case.random else target, f"{number}_output_{at}"
+                **described(
+                    _with_maps(name, value, maps), None if name in case.random else keep, f"{number}_output_{at}"
                 ),
             }
             for at, (name, value) in enumerate(case.outputs.items())
@@ -59,29 +63,42 @@ def _with_maps(name: str, value: Any, maps: Mapping[str, bool]) -> Any:
     return dict(zip(keys.tolist(), held.tolist(), strict=True))
 
 
-def _value(value: Any, folder: Path | None, name: str) -> dict[str, Any]:
-    """Describes a value, and writes its bytes into the folder. Without a folder, describes only dtypes and shapes,
-    because random values would make each bundle different."""
+def described(value: Any, keep: Keep | None, name: str = "") -> dict[str, Any]:
+    """Describes a value as plain data, and stores its bytes with `keep`. Without `keep`, describes only dtypes and
+    shapes, because random values would make each copy different.
+
+    Raises:
+        KeyError: for a dtype that ONNX lacks.
+    """
     if value is None:
         return {"kind": "absent"}
     if isinstance(value, list):
-        return {"kind": "sequence", "items": [_value(item, folder, f"{name}_{at}") for at, item in enumerate(value)]}
+        return {"kind": "sequence", "items": [described(item, keep, f"{name}_{at}") for at, item in enumerate(value)]}
     if isinstance(value, dict):
-        if folder is None:
+        if keep is None:
             return {"kind": "map", "pairs": []}
         pairs = [[_plain(key), _plain(item)] for key, item in value.items()]
         return {"kind": "map", "pairs": pairs}
     array = np.asarray(value)
     if array.dtype.kind in "OUS":
-        texts = [_text(item) for item in array.ravel().tolist()] if folder is not None else None
+        texts = [_text(item) for item in array.ravel().tolist()] if keep is not None else None
         return {"kind": "tensor", "dtype": "string", "shape": list(array.shape), "strings": texts}
     dtype = name_of(array.dtype)
-    if folder is None:
+    if keep is None:
         return {"kind": "tensor", "dtype": dtype, "shape": list(array.shape), "file": None}
+    return {"kind": "tensor", "dtype": dtype, "shape": list(array.shape), "file": keep(name, _raw(array, dtype))}
+
+
+def _raw(array: np.ndarray[Any, Any], dtype: str) -> bytes:
+    """Returns the elements with their least byte first. Dtypes that numpy lacks have one byte, except bfloat16."""
     bits = array.view(np.uint16) if dtype == "bfloat16" else array
-    little = np.ascontiguousarray(bits).astype(np.dtype(NUMPY[dtype]).newbyteorder("<"), copy=False)
-    (folder / f"{name}.bin").write_bytes(little.data if little.size else b"")
-    return {"kind": "tensor", "dtype": dtype, "shape": list(array.shape), "file": f"{name}.bin"}
+    wanted = np.dtype(NUMPY[dtype]).newbyteorder("<") if dtype in NUMPY else bits.dtype
+    return np.ascontiguousarray(bits).astype(wanted, copy=False).tobytes()
+
+
+def _into(folder: Path, name: str, data: bytes) -> str:
+    (folder / f"{name}.bin").write_bytes(data)
+    return f"{name}.bin"
 
 
 def _text(item: Any) -> str:

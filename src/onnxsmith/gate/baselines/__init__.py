@@ -1,0 +1,1 @@
+"""Holds models to what they gave, cost and ran on before."""

@@ -1,0 +1,133 @@
+"""Digests of a model that names of inner tensors and the order of the nodes do not change: of its graph, of its weights,
+and of both together.
+
+The digest of a value is made of its node and of the digests of the node's operands. So a graph of any size has one digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from onnxsmith.graph.structure import attribute_keys, tensor_keys, walk
+
+_FEW = 64
+"""Sets the most elements of a tensor of int64 that belongs to the graph, not to the weights. A choice: such tensors are
+shapes, axes and paddings, which were attributes in older opsets."""
+Known: TypeAlias = "dict[ir.Value, str]"
+
+
+@dataclass(frozen=True)
+class Digests:
+    """Holds the digests of a model. Two models with one `whole` compute the same from the same inputs. `weights` is
+    that of all weights, in no order."""
+
+    graph: str
+    weights: str
+    whole: str
+
+
+def digests(model: ir.Model, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> Digests:
+    """Returns the digests. Inputs and outputs count by their position, among `inputs` and `outputs` if these hold the
+    same names as the model: so a model whose inputs are only in another order has the same digests."""
+    weights = [tensor_keys.with_strings(one) for one in _weights(model)]
+    ordered = _in_order(model.graph.inputs, inputs), _in_order(model.graph.outputs, outputs)
+    graph, whole = (_Walk(model, with_weights=with_weights).digest(*ordered) for with_weights in (False, True))
+    return Digests(graph, _of(sorted(map(_of, weights))), whole)
+
+
+def _in_order(values: Sequence[ir.Value], names: Sequence[str]) -> list[ir.Value]:
+    by_name = {value.name or "": value for value in values}
+    return [by_name[name] for name in names] if set(names) == by_name.keys() else list(values)
+
+
+def _weights(model: ir.Model) -> Iterable[ir.TensorProtocol]:
+    for graph in walk.graphs(model):
+        for value in graph.initializers.values():
+            if value.const_value is not None and not _is_structure(value.const_value):
+                yield value.const_value
+    for node in walk.all_nodes(model):
+        tensor = _constant(node)
+        if tensor is not None and not _is_structure(tensor):
+            yield tensor
+
+
+def _constant(node: ir.Node) -> ir.TensorProtocol | None:
+    """Returns the tensor of a `Constant` node, which is as good as an initializer."""
+    if node.op_type != "Constant" or node.domain:
+        return None
+    held = node.attributes.get("value")
+    return None if held is None or held.is_ref() else held.as_tensor()
+
+
+def _is_structure(tensor: ir.TensorProtocol) -> bool:
+    return tensor.dtype is ir.DataType.INT64 and tensor.size <= _FEW
+
+
+class _Walk:
+    """Makes the digest of a model, with the values of its weights or without."""
+
+    def __init__(self, model: ir.Model, *, with_weights: bool) -> None:
+        self._model, self._with_weights = model, with_weights
+
+    def digest(self, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> str:
+        functions = sorted(
+            _of(identifier, self._body(function, list(function.inputs), list(function.outputs), {}))
+            for identifier, function in self._model.functions.items()
+        )
+        used = {node.domain for node in walk.all_nodes(self._model)}
+        opsets = sorted((domain, version) for domain, version in self._model.opset_imports.items() if domain in used)
+        return _of(opsets, functions, self._body(self._model.graph, inputs, outputs, {}))
+
+    def _body(
+        self,
+        graph: ir.Graph | ir.Function,
+        inputs: Sequence[ir.Value],
+        outputs: Sequence[ir.Value],
+        outer: Mapping[ir.Value, str],
+    ) -> str:
+        known: Known = dict(outer)
+        stored = graph.initializers.values() if isinstance(graph, ir.Graph) else ()
+        known |= {value: self._tensor(value.const_value) for value in stored if value.const_value is not None}
+        known |= {value: _of("input", at, known.get(value)) for at, value in enumerate(inputs)}
+        nodes = []
+        for node in graph:
+            tensor = _constant(node)
+            if tensor is not None:
+                known[node.outputs[0]] = self._tensor(tensor)
+                continue
+            found = self._node(node, known)
+            nodes.append(found)
+            known |= {value: _of(found, at) for at, value in enumerate(node.outputs)}
+        return _of(sorted(nodes), [known.get(value, "unknown") for value in outputs])
+
+    def _node(self, node: ir.Node, known: Mapping[ir.Value, str]) -> str:
+        plain = [
+            (name, _content(one))
+            for name, one in sorted(node.attributes.items())
+            if one.is_ref() or not walk.holds_subgraphs(one)
+        ]
+        bodies = [
+            (name, self._body(body, list(body.inputs), list(body.outputs), known))
+            for name, body in sorted(walk.named_subgraphs(node), key=lambda held: held[0])
+        ]
+        operands = ["" if value is None else known.get(value, "unknown") for value in node.inputs]
+        return _of(node.op_identifier(), plain, bodies, operands, len(node.outputs))
+
+    def _tensor(self, tensor: ir.TensorProtocol) -> str:
+        if self._with_weights or _is_structure(tensor):
+            return _of("tensor", *map(repr, tensor_keys.with_strings(tensor)))
+        dtype, shape = tensor_keys.outline(tensor)
+        return _of("weight", dtype.name, shape)
+
+
+def _content(attribute: ir.Attr) -> Hashable:
+    return repr(attribute_keys.exact(attribute))
+
+
+def _of(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
