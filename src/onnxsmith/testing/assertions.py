@@ -1,4 +1,4 @@
-"""The assertions: a module exports, two sides give the same answers."""
+"""The assertions: a module exports, two sides give the same answers, a model is not worse than recorded."""
 
 from __future__ import annotations
 
@@ -72,3 +72,24 @@ def assert_same(reference: Any, candidate: Any, inputs: Any = (), **options: Any
     if report.verdict is Verdict.DIFFERENT and any(one.id == "verify/different" for one in report.problems):
         report = same(reference, candidate, inputs=inputs, per_layer=True, **options)
     raise_unless_done(report)
+
+
+def assert_not_worse(model: str | Path, baseline: str | Path, *, times: bool = False, **settings: Any) -> None:
+    """Asserts that a model is not worse than its entry in a baseline, which `onnxsmith baseline record` wrote.
+
+    The model runs on the recorded inputs. Its interface, numbers, size, nodes and the stages of its targets are
+    compared with the recorded ones; its time and memory only with `times`, because tests share their machine with other
+    tests.
+    Further `settings` are those of the command: `allow_size`, `allow` (shares, 0.05 is 5%), `seconds`.
+
+    A comparison that could not have failed is no pass: the assertion also fails if the verdict is `cannot-tell`.
+
+    Raises:
+        AssertionError: if the model is worse, or the comparison cannot tell.
+        OnnxsmithError: if the comparison cannot be made.
+    """
+    __tracebackhide__ = True
+    from onnxsmith.gate.baselines.settings import Settings
+    from onnxsmith.gate.baselines.verbs import check_one
+
+    raise_unless_done(check_one(model, baseline, Settings(times=times, **settings)))

@@ -1,7 +1,8 @@
-"""Digests of a model that names of inner tensors and the order of the nodes do not change: of its graph, of its weights,
-and of both together.
+"""Digests of a model: of its graph, of its weights, and of both together. Names of inner tensors and the order of the
+nodes do not change them.
 
-The digest of a value is made of its node and of the digests of the node's operands. So a graph of any size has one digest.
+The digest of a value is made of its node and of the digests of the node's operands. So a graph of any size has one
+digest.
 """
 
 from __future__ import annotations

@@ -1,0 +1,77 @@
+"""Describes what a baseline records of models, and what has changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from onnxsmith.base.report.base import Block, Part, Table, Text, Tone
+from onnxsmith.base.report.parts._text import duration, size
+from onnxsmith.base.words import several
+
+WORSE, CHANGED, BETTER, UNKNOWN = "worse", "changed", "better", "cannot tell"
+"""Are the results of a change. A change that is none of the others is `changed`: nothing is worse."""
+
+
+@dataclass(frozen=True)
+class BaselineChange:
+    """One change of a model. `kind` is its cause: `missing`, `interface`, `weights`, `graph`, `runtime`, `machine`,
+    `unsteady`, `target`, `slower`, `faster`, `memory`, `size`, `nodes`, `file` or `new`; `result` is what it means."""
+
+    model: str
+    kind: str
+    result: str
+    what: str
+
+
+@dataclass(frozen=True)
+class BaselineModel:
+    """A model of a baseline as it is now. `result` is `as recorded`, `changed`, `better`, `worse`, `cannot tell`,
+    `missing`, `new`, `failed`, `recorded` or `accepted`. `time` is the median of a run in seconds, None if it was not
+    measured."""
+
+    model: str
+    result: str
+    inputs: int
+    nodes: int
+    bytes: int
+    time: float | None = None
+    targets: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Baselines(Part):
+    """A row for each model, then a row for each change."""
+
+    title: ClassVar[str] = "Baseline"
+
+    baseline: str
+    models: tuple[BaselineModel, ...]
+    changes: tuple[BaselineChange, ...] = ()
+
+    def blocks(self) -> Iterator[Block]:
+        timed = any(one.time is not None for one in self.models)
+        asked = any(one.targets for one in self.models)
+        head = ("model", "result", "inputs", "nodes", "file")
+        rows = tuple(
+            (
+                *(one.model, one.result, str(one.inputs), f"{one.nodes:,}", size(one.bytes)),
+                *((duration(one.time),) if timed else ()),
+                *((", ".join(f"{name} {stage}" for name, stage in (one.targets or {}).items()),) if asked else ()),
+            )
+            for one in self.models
+        )
+        heads = (*head, *(("run",) if timed else ()), *(("targets",) if asked else ()))
+        yield Table(heads, rows, right=(2, 3, 4, *((5,) if timed else ())))
+        if self.changes:
+            order = {WORSE: 0, UNKNOWN: 1, CHANGED: 2, BETTER: 3}
+            found = sorted(self.changes, key=lambda one: order.get(one.result, 2))
+            yield Table(
+                ("model", "cause", "result", "change"),
+                tuple((one.model, one.kind, one.result, one.what) for one in found),
+                is_key=True,
+            )
+        worse = sum(one.result == WORSE for one in self.changes)
+        if worse:
+            yield Text(f"{several(worse, 'change is', 'changes are')} for the worse", Tone.BAD)

@@ -1,0 +1,227 @@
+"""Reads and writes a baseline: a small text for people to review, and its data file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxsmith.base.folders import replacing
+from onnxsmith.base.limits import refuse_missing
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import in_place_of
+from onnxsmith.gate.baselines import data_file
+from onnxsmith.gate.baselines.data_file import Content
+from onnxsmith.gate.baselines.entry import Entry
+from onnxsmith.graph.files.save import disk_problems
+
+FORMAT = 1
+NAME = "baseline.json"
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A baseline in memory. Models are named relative to its folder."""
+
+    path: Path
+    entries: dict[str, Entry]
+    content: Content
+
+    def name_of(self, model: str | Path) -> str:
+        """Returns the name that a model file has in this baseline."""
+        return name_of(self.path, model)
+
+    def file_of(self, name: str) -> Path:
+        """Returns the path of a model, relative to the current folder if it is inside."""
+        file = self.path.parent / name
+        return Path(os.path.normpath(file))
+
+    def entry(self, model: str | Path) -> Entry:
+        """Returns what is recorded of a model file.
+
+        Raises:
+            OnnxsmithError: `gate/not-in-baseline`.
+        """
+        name = self.name_of(model)
+        if name in self.entries:
+            return self.entries[name]
+        raise problem(
+            "gate/not-in-baseline",
+            f"the baseline has no model {name!r}",
+            where=str(self.path),
+            why="models are named relative to the folder of the baseline",
+            fix=f"{in_place_of(name, list(self.entries))}; or record it: `{self.command('record', model)}`"
+            if self.entries
+            else f"record it: `{self.command('record', model)}`",
+        )
+
+    def command(self, action: str, model: str | Path) -> str:
+        """Returns the command line of an action on a model."""
+        return shlex.join(["onnxsmith", "baseline", action, str(model), "-o", str(self.path)])
+
+
+def name_of(path: Path, model: str | Path) -> str:
+    """Returns the name of a model file relative to the folder of a baseline at `path`."""
+    folder = os.path.realpath(path.absolute().parent)
+    file = Path(model).absolute()
+    real = Path(os.path.realpath(file.parent)) / file.name
+    return Path(os.path.relpath(real, folder)).as_posix()
+
+
+def read(path: Path) -> Baseline:
+    """Reads a baseline with its data file.
+
+    Raises:
+        OnnxsmithError: `gate/no-baseline`, `gate/baseline-unreadable`, `gate/baseline-newer`, `gate/baseline-data`.
+    """
+    entries = _entries(path, _text(path))
+    return Baseline(path, entries, data_file.read(data_file.beside(path), set(_files(entries.values()))))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise problem(
+            "gate/no-baseline",
+            "there is no baseline",
+            where=str(path),
+            fix=f"record one: `onnxsmith baseline record MODEL -o {shlex.quote(str(path))}`; or give the file that you "
+            "mean: -o baseline.json",
+        ) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(path, f"{type(error).__name__}: {error}") from error
+
+
+def _entries(path: Path, text: str) -> dict[str, Entry]:
+    from pydantic import TypeAdapter  # slow to import
+
+    try:
+        data = json.loads(text)
+        found = data["format"]
+        if type(found) is int and found > FORMAT:
+            raise problem(
+                "gate/baseline-newer",
+                f"the baseline has format {found}, this version reads {FORMAT}",
+                where=str(path),
+                why="a later version of onnxsmith wrote it",
+                fix="install that version: `pip install --upgrade onnxsmith`",
+            )
+        if found != FORMAT:
+            raise ValueError(f"format {found!r}, this version reads {FORMAT}")
+        return TypeAdapter(dict[str, Entry]).validate_python(data["models"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:  # pydantic's is a ValueError
+        raise _unreadable(path, _mistake(error)) from error
+
+
+def _mistake(error: Exception) -> str:
+    found = getattr(error, "errors", None)
+    if callable(found):  # pydantic's
+        first = found()[0]
+        return f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
+    if isinstance(error, json.JSONDecodeError):
+        return f"it is not JSON, from line {error.lineno} on"
+    return f"the field {error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def _unreadable(path: Path, why: str) -> OnnxsmithError:
+    return problem(
+        "gate/baseline-unreadable",
+        "this is not a baseline that this version can read",
+        where=str(path),
+        why=why,
+        fix="take the file from where it comes from, such as the last commit; or remove it and record it again",
+    )
+
+
+def _files(entries: Iterable[Entry]) -> Iterator[str]:
+    """Yields the entries of the data file that a baseline needs."""
+    for entry in entries:
+        for case in entry.cases:
+            for value in (*case.inputs.values(), *(one.value for one in case.outputs.values())):
+                yield from _files_of(value)
+
+
+def _files_of(value: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(value.get("file"), str):
+        yield value["file"]
+    items = value.get("items")
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict):
+            yield from _files_of(item)
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Raises if the files of a baseline cannot be replaced. Called before anything is measured: a rename would replace
+    a file without the permission to write it.
+
+    Raises:
+        OnnxsmithError: `save/no-folder`, `gate/read-only`.
+    """
+    refuse_missing(path.absolute().parent)
+    for file in (path, data_file.beside(path)):
+        if file.is_file() and not file.stat().st_mode & stat.S_IWUSR:
+            raise problem(
+                "gate/read-only",
+                "the baseline may not be written",
+                where=str(file),
+                why="the file is read-only, so somebody protected it",
+                fix=f"`chmod u+w {shlex.quote(str(file))}`; or write another baseline: -o {_other(path)}",
+            )
+
+
+def _other(path: Path) -> str:
+    return shlex.quote(str(path.with_name(f"{path.stem}_2{path.suffix}")))
+
+
+def write(baseline: Baseline) -> list[Path]:
+    """Writes both files, and returns their paths. At every moment the text has its data: the data file first gets the
+    new entries, then the text is replaced, then entries that nothing needs are removed.
+
+    Raises:
+        OnnxsmithError: `save/…`.
+    """
+    path, data = baseline.path, data_file.beside(baseline.path)
+    needed = Content()
+    needed.add(baseline.content, set(_files(baseline.entries.values())))
+    with disk_problems(path, "the baseline could not be written"):
+        data_file.write(data, baseline.content)
+        with replacing(path) as aside:
+            aside.write_bytes(text(baseline.entries).encode())
+        if needed.held.keys() != baseline.content.held.keys():
+            data_file.write(data, needed)
+    return [path, data]
+
+
+def text(entries: Mapping[str, Entry]) -> str:
+    """Returns the text of a baseline: sorted, indented, without fields that have their default."""
+    return _indented({"format": FORMAT, "models": _plain(dict(entries))}, "\n") + "\n"
+
+
+def _indented(data: Any, line: str) -> str:
+    """Writes JSON with sorted keys. A list of numbers or texts stays on one line."""
+    inner = f"{line} "
+    if isinstance(data, dict) and data:
+        rows = (f"{json.dumps(key)}: {_indented(data[key], inner)}" for key in sorted(data))
+        return f"{{{inner}{f',{inner}'.join(rows)}{line}}}"
+    if isinstance(data, list) and any(isinstance(one, dict | list) for one in data):
+        return f"[{inner}{f',{inner}'.join(_indented(one, inner) for one in data)}{line}]"
+    return json.dumps(data)
+
+
+def _plain(data: Any) -> Any:
+    if is_dataclass(data):
+        held = {one: getattr(data, one.name) for one in fields(data)}
+        return {one.name: _plain(value) for one, value in held.items() if value != _default(one)}
+    if isinstance(data, dict):
+        return {key: _plain(value) for key, value in data.items()}
+    return [_plain(one) for one in data] if isinstance(data, list | tuple) else data
+
+
+def _default(one: Field[Any]) -> Any:
+    return one.default_factory() if one.default_factory is not MISSING else one.default

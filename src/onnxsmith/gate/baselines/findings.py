@@ -1,0 +1,208 @@
+"""Makes the report of a check: a row for each model, problems, the verdict, and the headline."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxsmith.base.clock import Clock
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.baselines import (
+    BETTER,
+    CHANGED,
+    UNKNOWN,
+    WORSE,
+    BaselineChange,
+    BaselineModel,
+    Baselines,
+)
+from onnxsmith.base.report.parts.written_files import Timing
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.words import first_few, several
+from onnxsmith.gate.baselines.baseline_file import Baseline
+from onnxsmith.gate.baselines.change import ORDER, Change
+from onnxsmith.gate.baselines.entry import Entry
+from onnxsmith.gate.baselines.holding import Held
+from onnxsmith.gate.baselines.settings import Settings
+
+_SHOWN = 3
+"""Limits the models that a headline names, and the changes in a problem. A choice."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found about one model: how it is `held` to its entry, that it is `gone`, the `error` that stopped it, or
+    nothing if the baseline has no entry for its `file`."""
+
+    name: str
+    entry: Entry | None
+    held: Held | None = None
+    gone: bool = False
+    error: Problem | None = None
+    file: Path | None = None
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Returns the changes, the worst first."""
+        if self.gone:
+            return (Change("missing", WORSE, "the file of the model is gone"),)
+        if self.entry is None:
+            return (Change("new", UNKNOWN, "the baseline has no such model"),)
+        return self.held.changes if self.held is not None else ()
+
+    @property
+    def result(self) -> str:
+        """Returns the result in a word or two."""
+        if self.error is not None:
+            return "failed"
+        if self.gone or self.entry is None:
+            return self.changes[0].kind
+        found = {one.result for one in self.changes}
+        return next((one for one in (WORSE, UNKNOWN, CHANGED, BETTER) if one in found), "as recorded")
+
+
+def row(name: str, result: str, entry: Entry) -> BaselineModel:
+    """Returns the row of a model as it is recorded."""
+    return BaselineModel(
+        model=name,
+        result=result,
+        inputs=len(entry.cases),
+        nodes=entry.node_count,
+        bytes=entry.size,
+        time=entry.times.median if entry.times is not None else None,
+        targets={target: one.stage for target, one in entry.targets.items()} or None,
+    )
+
+
+def report(baseline: Baseline, found: Sequence[Found], settings: Settings, clock: Clock) -> Report:
+    """Makes the report."""
+    changes = tuple(
+        BaselineChange(one.name, change.kind, change.result, change.what) for one in found for change in one.changes
+    )
+    results = {one.result for one in found}
+    verdict = Verdict.DONE
+    if "failed" in results:
+        verdict = Verdict.FAILED
+    elif results & {WORSE, "missing"}:
+        verdict = Verdict.DIFFERENT
+    elif results & {UNKNOWN, "new"}:
+        verdict = Verdict.CANNOT_TELL
+    ordered = sorted(found, key=_importance)
+    return Report(
+        "baseline",
+        verdict,
+        (Baselines(str(baseline.path), tuple(map(_row, found)), changes), Timing(clock.passed())),
+        tuple(problem for one in ordered for problem in _problems(baseline, one)),
+        notes=tuple(_notes(found, settings)),
+        headline=_headline(baseline, ordered),
+    )
+
+
+def _importance(one: Found) -> tuple[int, int]:
+    if one.error is not None:
+        return (0, 0)
+    results = ("missing", WORSE, UNKNOWN, "new")
+    kind = ORDER.index(one.changes[0].kind) if one.changes else len(ORDER)
+    return (1 + results.index(one.result) if one.result in results else 9, kind)
+
+
+def _row(one: Found) -> BaselineModel:
+    if one.held is None or one.entry is None:
+        return row(one.name, one.result, one.entry) if one.entry else BaselineModel(one.name, one.result, 0, 0, 0)
+    stages = {name: target.stage for name, target in (one.held.targets or {}).items()}
+    inputs = len(one.entry.cases)
+    return BaselineModel(one.name, one.result, inputs, one.held.nodes, one.held.bytes, one.held.time, stages or None)
+
+
+def _notes(found: Sequence[Found], settings: Settings) -> Iterator[str]:
+    if not settings.times and any(one.entry is not None and one.entry.times is not None for one in found):
+        yield "times and memory were not measured: --no-time"
+    moved = dict.fromkeys(text for one in found if one.held is not None for text in one.held.moved)
+    if moved:
+        yield f"since it was recorded: {'; '.join(moved)}"
+
+
+def _problems(baseline: Baseline, one: Found) -> Iterator[Problem]:
+    if one.error is not None:
+        yield one.error
+        return
+    if one.gone:
+        yield Problem(
+            "gate/model-missing",
+            f"the model {one.name} is gone",
+            where=str(baseline.path),
+            why="the baseline has an entry for it, and there is no such file",
+            fix="bring the file back; if it is gone for good, remove its entry from the baseline",
+        )
+        return
+    if one.entry is None:
+        yield Problem(
+            "gate/model-new",
+            f"the baseline has no model {one.name}",
+            where=str(baseline.path),
+            why="nothing holds this model to anything",
+            fix=f"record it: `{baseline.command('record', one.file or one.name)}`",
+        )
+        return
+    file = baseline.file_of(one.name)
+    worse = [change for change in one.changes if change.result == WORSE]
+    if worse:
+        accept = f'`{baseline.command("accept", file)} --reason "why it changed"`'
+        yield Problem(
+            "gate/worse",
+            f"{one.name} is worse than its baseline: {', '.join(dict.fromkeys(change.kind for change in worse))}",
+            where=str(baseline.path),
+            why="; ".join(f"{change.kind}: {change.what}" for change in worse[:_SHOWN]),
+            fix=f"{_FIXES[worse[0].kind].format(file=shlex.quote(str(file)))}; if the change is meant, {accept}",
+        )
+    unknown = [change for change in one.changes if change.result == UNKNOWN]
+    if unknown:
+        timed = any(change.kind == "slower" for change in unknown)
+        yield Problem(
+            "gate/not-compared",
+            f"not all that is recorded of {one.name} could be compared",
+            where=str(baseline.path),
+            why="; ".join(change.what for change in unknown[:_SHOWN]),
+            fix="leave the times out: --no-time; or keep a baseline for each machine"
+            if timed
+            else "make the target available on this machine, or record the model again here",
+        )
+
+
+_COMPARE = (
+    "compare with the file of before: `onnxsmith compare OLD {file} --per-layer` names the first layer that differs"
+)
+_FIXES = {
+    "interface": "give inputs and outputs their names and order back; `onnxsmith diff OLD {file}` shows all changes",
+    "weights": _COMPARE,
+    "graph": _COMPARE,
+    "runtime": "compare with the runtime of ONNX itself: `onnxsmith compare {file}@reference {file} --per-layer`",
+    "machine": "compare with the runtime of ONNX itself: `onnxsmith compare {file}@reference {file} --per-layer`",
+    "unsteady": "look for what draws random numbers, or depends on the order of threads: `onnxsmith inspect {file}`",
+    "target": "ask the target which nodes stop it: `onnxsmith check {file}`",
+    "slower": "look at what takes the time: `onnxsmith bench {file} --profile`",
+    "memory": "look at what takes the memory: `onnxsmith inspect {file} --costs`",
+    "size": "look at what takes the bytes: `onnxsmith inspect {file} --weights`",
+    "nodes": "`onnxsmith simplify {file} -o simplified.onnx` removes what is not needed",
+}
+"""Maps the cause of a change to what helps to find or undo it."""
+
+
+def _headline(baseline: Baseline, ordered: Sequence[Found]) -> str:
+    failed = [one.name for one in ordered if one.error is not None]
+    said = [f"FAILED: {first_few(failed, _SHOWN)}"] if failed else []
+    bad = [one for one in ordered if one.result in (WORSE, "missing")]
+    if bad:
+        texts = [f"{one.name}: {one.changes[0].kind}: {one.changes[0].what}" for one in bad]
+        more = f"; and {several(len(texts) - 1, 'more model')}" if len(texts) > 1 else ""
+        said.append(f"{len(bad)} of {several(len(ordered), 'model')} WORSE than {baseline.path}: {texts[0]}{more}")
+    unsure = [one.name for one in ordered if one.result in (UNKNOWN, "new")]
+    if unsure:
+        said.append(f"CANNOT TELL about {first_few(unsure, _SHOWN)}")
+    if not said:
+        said.append(f"{several(len(ordered), 'model')} not worse than {baseline.path}")
+    changed = [one.name for one in ordered if one.result in (CHANGED, BETTER)]
+    return "; ".join([*said, *([f"changed, not worse: {first_few(changed, _SHOWN)}"] if changed else [])])

@@ -1,0 +1,116 @@
+"""Measures a model again on the recorded inputs, and says what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from onnxsmith.base.clock import stage
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.report.parts.baselines import UNKNOWN, WORSE
+from onnxsmith.base.words import first_few
+from onnxsmith.gate.baselines import target_stages, times
+from onnxsmith.gate.baselines.change import Change, in_order
+from onnxsmith.gate.baselines.data_file import Content
+from onnxsmith.gate.baselines.entry import Entry, StoredTarget
+from onnxsmith.gate.baselines.facts import Facts, facts, here, versions
+from onnxsmith.gate.baselines.facts_comparison import content_changes, interface_changes, size_changes
+from onnxsmith.gate.baselines.number_comparison import number_differences
+from onnxsmith.gate.baselines.recording import first_inputs
+from onnxsmith.gate.baselines.settings import Settings
+
+_SHOWN = 2
+"""Limits the outputs that a change names. A choice."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Holds what changed of a model, the worst first, and how it is now. `moved` says in words which versions and which
+    facts of the machine differ."""
+
+    changes: tuple[Change, ...]
+    nodes: int
+    bytes: int
+    moved: tuple[str, ...]
+    time: float | None = None
+    targets: dict[str, StoredTarget] | None = None
+
+
+def held(file: Path, entry: Entry, content: Content, settings: Settings) -> Held:
+    """Compares a model file with its entry.
+
+    Raises:
+        OnnxsmithError: the errors of loading the model, of its runtime, of `check` and of `bench`.
+    """
+    with stage("load"):
+        now = facts(file, entry)
+    interface = list(interface_changes(entry, now))
+    with stage("run"):
+        wrong = _differences(file, entry, content, now)
+    own = list(content_changes(entry, now, is_worse=bool(wrong)))
+    moved = _moved(entry.versions, versions(entry.runtime)), _moved(entry.machine, here())
+    changes = [*interface, *_with_numbers(own, wrong, bool(interface), *moved)]
+    changes += size_changes(entry, now, settings.allow_size)
+    if not entry.cases:
+        changes.append(Change("numbers", UNKNOWN, "no input is recorded, so no numbers were compared"))
+    values = first_inputs(entry.cases, content)
+    found, time = {}, None
+    if entry.targets:
+        with stage("targets"):
+            found = target_stages.stages(file, list(entry.targets), values)
+        changes += target_stages.target_changes(entry.targets, found)
+    if settings.times and entry.times is not None and not interface:
+        with stage("measure"):
+            more, time = times.time_changes(
+                file, values, entry.times, runtime=entry.runtime, seconds=settings.seconds, allow=settings.allow
+            )
+        changes += more
+    return Held(
+        tuple(in_order(changes)), sum(now.nodes.values()), sum(now.bytes.values()), (*moved[0], *moved[1]), time, found
+    )
+
+
+def _differences(file: Path, entry: Entry, content: Content, now: Facts) -> list[str]:
+    try:
+        return list(number_differences(file, entry, content, now))
+    except OnnxsmithError as error:
+        if error.problem.id.startswith("runtime/") and error.problem.id not in _TOOL:
+            return [f"{entry.runtime} refuses the model: {error.problem.what}"]
+        raise
+
+
+_TOOL = ("runtime/not-installed", "runtime/unknown", "runtime/unknown-option", "runtime/timeout")
+"""Names the problems that say nothing about the model."""
+
+
+def _with_numbers(
+    own: list[Change], wrong: list[str], of_interface: bool, versions: list[str], machine: list[str]
+) -> Iterator[Change]:
+    """Yields the changes of the model with the numbers that follow from them. If the model is the same, other numbers
+    come from the runtime, from the machine, or from run to run."""
+    said = first_few(wrong, _SHOWN, "; ")
+    causes = [one for one in own if one.kind in ("weights", "graph")]
+    for one in own:
+        more = said if one in causes else ""
+        also = f"; {', '.join(versions)}" if more and versions else ""
+        yield Change(one.kind, one.result, f"{one.what}: {more}{also}" if more else one.what)
+    if not wrong or causes:
+        return
+    if of_interface:
+        yield Change("interface", WORSE, f"with the same graph and weights: {said}")
+    elif versions:
+        yield Change("runtime", WORSE, f"the same file gives other numbers; {', '.join(versions)}: {said}")
+    elif machine:
+        yield Change("machine", WORSE, f"the same file gives other numbers; {', '.join(machine)}: {said}")
+    else:
+        what = "the same file gives other numbers with the same versions on the same machine"
+        yield Change("unsteady", WORSE, f"{what}: {said}")
+
+
+def _moved(before: dict[str, str], now: dict[str, str]) -> list[str]:
+    return [
+        f"{name} was {before.get(name) or 'none'} and is {now.get(name) or 'none'}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    ]

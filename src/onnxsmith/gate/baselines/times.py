@@ -1,0 +1,115 @@
+"""Measures the time and the memory of a model with `bench`, and compares them with recorded figures."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts._text import duration, size
+from onnxsmith.base.report.parts.baselines import BETTER, CHANGED, UNKNOWN, WORSE
+from onnxsmith.base.report.parts.measurements import Latencies, Regressions
+from onnxsmith.deployment.benching.baseline import circumstances
+from onnxsmith.deployment.benching.bench import bench
+from onnxsmith.deployment.benching.measurement_statistics import of_rounds
+from onnxsmith.gate.baselines.change import Change
+from onnxsmith.gate.baselines.entry import StoredTimes
+
+_MEMORY = 0.1
+"""Sets the share by which the memory may grow. A choice: allocators round up, and reserve in advance."""
+_LITTLE = 16 * 2**20
+"""Sets the bytes by which the memory may always grow. A choice: libraries of a process differ by some megabytes."""
+
+
+def measured(file: Path, values: Mapping[str, Any], runtime: str, seconds: float) -> StoredTimes:
+    """Measures a model on one input.
+
+    Raises:
+        OnnxsmithError: the errors of `bench`.
+    """
+    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+        saved = Path(folder) / "figures.json"
+        report = bench(file, subjects=(runtime,), inputs=values, seconds=seconds, save=saved).report
+        figures = json.loads(saved.read_text(encoding="utf-8"))
+    logs = figures["subjects"][0]["logs"]
+    found = of_rounds(logs)
+    one = report.part(Latencies).subjects[0]
+    return StoredTimes(
+        median=_rounded(found.ratio if found else one.p50),
+        low=_rounded(found.low) if found else None,
+        high=_rounded(found.high) if found else None,
+        memory=one.peak,
+        figures=_without_paths(figures),
+    )
+
+
+def _rounded(seconds: float) -> float:
+    return float(f"{seconds:.4g}")
+
+
+def _without_paths(figures: dict[str, Any]) -> dict[str, Any]:
+    """Returns the figures without the path of the file: a baseline is meant for other folders, too."""
+    subjects = [
+        {**one, "subject": one["on"], "file": "", "logs": [round(log, 5) for log in one["logs"]]}
+        for one in figures["subjects"]
+    ]
+    return {**figures, "subjects": subjects}
+
+
+def elsewhere(recorded: StoredTimes) -> list[str]:
+    """Returns the circumstances that differ from those of the recorded times, in words."""
+    before, now = recorded.figures.get("machine", {}), circumstances()
+    return [
+        f"{name} was {before.get(name, 'none')} and is {now.get(name, 'none')}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    ]
+
+
+def time_changes(
+    file: Path, values: Mapping[str, Any], recorded: StoredTimes, *, runtime: str, seconds: float, allow: float
+) -> tuple[list[Change], float | None]:
+    """Measures again, and returns what changed, with the median of a run. In other circumstances nothing is measured.
+
+    Raises:
+        OnnxsmithError: the errors of `bench`.
+    """
+    other = elsewhere(recorded)
+    if other:
+        what = f"the times were recorded in other circumstances: {'; '.join(other)}"
+        return [Change("slower", UNKNOWN, what)], None
+    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+        saved = Path(folder) / "figures.json"
+        saved.write_text(json.dumps(recorded.figures), encoding="utf-8")
+        report = bench(file, subjects=(runtime,), inputs=values, seconds=seconds, against=saved, allow=allow).report
+    return list(_changes(report, recorded, allow)), report.part(Latencies).subjects[0].p50
+
+
+def _changes(report: Report, recorded: StoredTimes, allow: float) -> Iterator[Change]:
+    part = report.part(Regressions)
+    if not part.rows or not part.same_inputs:
+        yield Change("slower", UNKNOWN, "the times cannot be compared: they were measured on other inputs")
+    for row in part.rows[:1] if part.same_inputs else ():
+        if row.ratio is None or row.low is None or row.high is None:
+            yield Change("slower", UNKNOWN, "the times cannot be compared: too few rounds; give more --seconds")
+            continue
+        said = (
+            f"{duration(row.before)} became {duration(row.now)}: ratio {row.ratio:.3g}, {row.low:.3g} to {row.high:.3g}"
+        )
+        if row.slower:
+            yield Change("slower", WORSE, f"{said}; {1 + allow:.3g} is allowed")
+        elif row.high < 1:
+            yield Change("faster", BETTER, said)
+        elif row.perhaps and row.beyond:
+            yield Change("slower", CHANGED, f"{said}: perhaps slower, within the noise")
+    peak = report.part(Latencies).subjects[0].peak
+    if peak is None or recorded.memory is None:
+        return
+    what = f"the peak of the memory was {size(recorded.memory)} and is {size(peak)}"
+    if peak > max(recorded.memory * (1 + _MEMORY), recorded.memory + _LITTLE):
+        yield Change("memory", WORSE, f"{what}; {_MEMORY:.0%} more is allowed")
+    elif peak < min(recorded.memory * (1 - _MEMORY), recorded.memory - _LITTLE):
+        yield Change("memory", BETTER, what)
