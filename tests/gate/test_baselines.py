@@ -1,0 +1,275 @@
+"""`baseline`: an unchanged model passes, and each planted regression is found with its cause."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.baselines import Baselines
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.gate.baselines import facts_comparison, holding, target_stages, verbs
+from onnxsmith.gate.baselines.entry import Entry, StoredPort, StoredTarget
+from onnxsmith.gate.baselines.settings import Settings
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.runtimes._isolated import Turn
+from onnxsmith.testing import assert_not_worse
+
+MODEL = """<ir_version: 10, opset_import: ["": 20]>
+g (float[n,4] x, float[n,4] z) => (float[n,2] y, float[n,4] q)
+<float[4,2] w = {1,2,3,4,5,6,7,8}, float[4] s = {1,1,1,1}, float[4] b = {0,0.5,1,1.5}>
+{
+  t = Add(x, z)
+  l = LayerNormalization <axis = -1, epsilon = 0.001> (t, s, b)
+  y = MatMul(l, w)
+  q = Neg(z)
+}"""
+NO_TIME = Settings(times=False)
+
+
+def write(file: Path, *changes: str, text: str = MODEL) -> Path:
+    """Writes the model with pairs of a text and what takes its place."""
+    for old, new in zip(changes[::2], changes[1::2], strict=True):
+        assert old in text
+        text = text.replace(old, new)
+    save(from_text(text), file)
+    return file
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A recorded model, with its baseline beside it."""
+    found = write(tmp_path / "m.onnx")
+    verbs.record([found], tmp_path / "baseline.json", NO_TIME)
+    return found
+
+
+def check(file: Path, settings: Settings = NO_TIME) -> Report:
+    return verbs.check([file], file.with_name("baseline.json"), settings)
+
+
+def kinds(report: Report, result: str = "worse") -> list[str]:
+    return [one.kind for one in report.part(Baselines).changes if one.result == result]
+
+
+def files(file: Path) -> dict[str, bytes]:
+    return {name: file.with_name(name).read_bytes() for name in ("baseline.json", "baseline.zip")}
+
+
+def test_an_unchanged_model(file: Path) -> None:
+    before = files(file)
+    report = check(file)
+    assert report.verdict is Verdict.DONE
+    assert not report.part(Baselines).changes
+    assert verbs.check([], file.with_name("baseline.json"), NO_TIME).verdict is Verdict.DONE
+    assert "1 unchanged" in verbs.record([file], file.with_name("baseline.json"), NO_TIME).headline
+    assert files(file) == before
+    for name in before:
+        file.with_name(name).unlink()
+    verbs.record([file], file.with_name("baseline.json"), NO_TIME)
+    assert files(file) == before, "a record from nothing gives the same bytes"
+    assert str(file.parent) not in before["baseline.json"].decode()
+    assert_not_worse(file, file.with_name("baseline.json"))
+
+
+REGRESSIONS: dict[str, tuple[Sequence[str], list[str]]] = {
+    "one weight is off by 1%": (("6,7,8", "6,7,8.08"), ["weights"]),
+    "an epsilon": (("0.001", "0.1"), ["graph"]),
+    "an input is renamed": (("float[n,4] x", "float[n,4] xx", "Add(x,", "Add(xx,"), ["interface"]),
+    "inputs are permuted": (("float[n,4] x, float[n,4] z", "float[n,4] z, float[n,4] x"), ["interface"]),
+    "outputs are permuted": (("float[n,2] y, float[n,4] q", "float[n,4] q, float[n,2] y"), ["interface"]),
+    "an output is renamed": (("float[n,2] y", "float[n,2] yy", "y = Mat", "yy = Mat"), ["interface"]),
+    "a size became fixed": (("float[n,4] x", "float[2,4] x"), ["interface"]),
+    "another dtype": (
+        ("float[n,4] q", "double[n,4] q", "q = Neg(z)", "r = Neg(z) q = Cast<to = 11>(r)"),
+        ["interface"],
+    ),
+    "more nodes": (("q = Neg(z)", "r = Identity(z) q = Neg(r)"), ["nodes"]),
+    "an operator": (("t = Add", "t = Sub"), ["graph"]),
+    "weights swapped": (("{0,0.5,1,1.5}", "{1,1,1,1}", "s = {1,1,1,1}", "s = {0,0.5,1,1.5}"), ["weights"]),
+}
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_a_regression_has_its_cause(file: Path, name: str) -> None:
+    changes, causes = REGRESSIONS[name]
+    write(file, *changes)
+    report = check(file)
+    assert report.verdict is Verdict.DIFFERENT
+    assert kinds(report)[: len(causes)] == causes
+    if "nodes" not in causes and name != "another dtype":
+        assert set(kinds(report)) == set(causes)
+    assert report.problems[0].id == "gate/worse"
+    assert f"m.onnx: {causes[0]}: " in report.headline
+    with pytest.raises(AssertionError, match=f"gate/worse: m.onnx is worse than its baseline: {causes[0]}"):
+        assert_not_worse(file, file.with_name("baseline.json"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("t = Add", "hidden = Add", "(t,", "(hidden,"),
+        ("  q = Neg(z)\n", "", "  t = Add", "  q = Neg(z)\n  t = Add"),
+        ("n,", "batch,"),
+        ("float[4,2] w =", "float[4,2] other =", "(l, w)", "(l, other)"),
+    ],
+    ids=["a tensor is renamed", "nodes in another order", "a dimension is renamed", "a weight is renamed"],
+)
+def test_what_is_no_regression(file: Path, changes: Sequence[str]) -> None:
+    write(file, *changes)
+    report = check(file)
+    assert report.verdict is Verdict.DONE
+    assert not kinds(report)
+    assert {one.kind for one in report.part(Baselines).changes} <= {"file", "size"}
+
+
+def test_a_changed_file_that_computes_the_same_is_not_worse(file: Path) -> None:
+    write(file, "q = Neg(z)", "k = Constant<value = float {-1}>() q = Mul(z, k)")
+    report = check(file, Settings(times=False, allow_size=1))
+    assert kinds(report, "changed") == ["weights", "graph"]
+    assert kinds(report) == ["nodes"]
+    write(file, "q = Neg(z)", "q = Mul(z, m)", "<float[4,2] w", "<float m = {-1}, float[4,2] w")
+    report = check(file, Settings(times=False, allow_size=1))
+    assert report.verdict is Verdict.DONE
+    assert "changed, not worse: m.onnx" in report.headline
+
+
+def test_fewer_nodes_and_bytes_are_listed(file: Path) -> None:
+    write(file, "q = Neg(z)", "r = Identity(z) v = Identity(r) q = Neg(v)")
+    verbs.accept([file], file.with_name("baseline.json"), "for the test", NO_TIME)
+    write(file)
+    report = check(file)
+    assert report.verdict is Verdict.DONE
+    assert {"size", "nodes"} <= set(kinds(report, "better"))
+
+
+def test_a_larger_file(file: Path) -> None:
+    padding = ",".join(["0.5"] * 100)
+    write(file, "<float[4,2] w", f"<float[100] unused = {{{padding}}}, float[4,2] w")
+    report = check(file)
+    assert report.verdict is Verdict.DIFFERENT
+    assert kinds(report) == ["size"]
+    assert not kinds(check(file, Settings(times=False, allow_size=9)))
+
+
+def test_a_target_that_no_longer_takes_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = StoredTarget("agreed", version="1")
+    monkeypatch.setattr(target_stages, "stages", lambda *_: {"board": stage})
+    file.with_name("baseline.json").unlink()
+    verbs.record([file], file.with_name("baseline.json"), Settings(times=False, targets=("board",)))
+    assert check(file).verdict is Verdict.DONE
+    for now, result in (
+        (StoredTarget("refused", version="2"), "worse"),
+        (StoredTarget("agreed", shapes="n=2"), "worse"),
+        (StoredTarget("agreed", changed="without Neg"), "worse"),
+        (StoredTarget("not tried"), "cannot tell"),
+    ):
+        monkeypatch.setattr(target_stages, "stages", lambda *_, now=now: {"board": now})
+        report = check(file)
+        assert kinds(report, result) == ["target"]
+        assert report.verdict is (Verdict.DIFFERENT if result == "worse" else Verdict.CANNOT_TELL)
+
+
+def test_a_real_target_is_asked(tmp_path: Path) -> None:
+    file = write(tmp_path / "m.onnx")
+    verbs.record([file], tmp_path / "baseline.json", Settings(times=False, targets=("onnxruntime",)))
+    entry = json.loads((tmp_path / "baseline.json").read_text())["models"]["m.onnx"]
+    assert entry["targets"]["onnxruntime"]["stage"] == "agreed"
+    assert check(file).verdict is Verdict.DONE
+
+
+@pytest.mark.parametrize("cause", ["runtime", "machine", "unsteady"])
+def test_other_numbers_of_the_same_file(file: Path, monkeypatch: pytest.MonkeyPatch, cause: str) -> None:
+    run = Turn.run
+
+    def moved(self: Any, feeds: Any) -> Any:
+        return {name: value * np.float32(1.01) for name, value in run(self, feeds).items()}
+
+    monkeypatch.setattr(Turn, "run", moved)
+    if cause == "runtime":
+        monkeypatch.setattr(holding, "versions", lambda _: {"onnxruntime": "99.0"})
+    if cause == "machine":
+        monkeypatch.setattr(holding, "here", lambda: {"processor": "another"})
+    report = check(file)
+    assert report.verdict is Verdict.DIFFERENT
+    assert kinds(report) == [cause]
+    if cause == "runtime":
+        assert "is 99.0" in report.problems[0].why
+
+
+def test_accept_keeps_the_reason_and_what_changed(file: Path) -> None:
+    baseline = file.with_name("baseline.json")
+    write(file, "6,7,8", "6,7,8.08")
+    report = verbs.accept([file], baseline, "trained on more data", NO_TIME)
+    assert report.verdict is Verdict.DONE
+    assert check(file).verdict is Verdict.DONE
+    (one,) = json.loads(baseline.read_text())["models"]["m.onnx"]["history"]
+    assert one["reason"] == "trained on more data"
+    assert one["changed"][0].startswith("weights: ")
+    write(file)
+    verbs.accept([file], baseline, "back again", NO_TIME)
+    assert [one["reason"] for one in json.loads(baseline.read_text())["models"]["m.onnx"]["history"]] == [
+        "trained on more data",
+        "back again",
+    ]
+
+
+def test_equal_models_share_their_data(tmp_path: Path) -> None:
+    two = [write(tmp_path / "a.onnx"), write(tmp_path / "b.onnx")]
+    verbs.record(two[:1], tmp_path / "baseline.json", NO_TIME)
+    one = (tmp_path / "baseline.zip").read_bytes()
+    verbs.record(two, tmp_path / "baseline.json", NO_TIME)
+    assert (tmp_path / "baseline.zip").read_bytes() == one
+    assert list(json.loads((tmp_path / "baseline.json").read_text())["models"]) == ["a.onnx", "b.onnx"]
+
+
+KINDS = {
+    "bfloat16": ("(bfloat16[2] x) => (bfloat16[2] y) { y = Neg(x) }", {"x": np.array([1, 2.5], ml_dtypes.bfloat16)}),
+    "strings": ("(string[2] x) => (string[2] y) { y = Identity(x) }", {"x": np.array(["a", "ü\0"], object)}),
+    "sequences": (
+        "(float[2] x) => (seq(float[1]) y) { y = SplitToSequence<axis = 0>(x) }",
+        {"x": np.array([1, 2], np.float32)},
+    ),
+    "bools": ("(bool[2] x) => (bool[2] y) { y = Not(x) }", {"x": np.array([True, False])}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_of_every_kind_are_kept(tmp_path: Path, kind: str) -> None:
+    text, values = KINDS[kind]
+    runtime = "reference" if kind == "bfloat16" else None
+    write(tmp_path / "m.onnx", text=f'<ir_version: 10, opset_import: ["": 20]> g {text}')
+    settings = Settings(times=False, inputs=values, runtime=runtime)
+    verbs.record([tmp_path / "m.onnx"], tmp_path / "baseline.json", settings)
+    report = check(tmp_path / "m.onnx")
+    assert report.verdict is Verdict.DONE
+    assert not report.part(Baselines).changes
+
+
+def port(name: str, *shape: int | str, dtype: str = "float") -> StoredPort:
+    return StoredPort(name, dtype, list(shape))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ([port("a"), port("b")], [port("b"), port("c")], ["the input 'a' is called 'c'"]),
+        ([port("a")], [port("a"), port("b")], ["the input 'b' is new"]),
+        ([port("a"), port("b")], [port("a")], ["the input 'b' is gone"]),
+        ([port("a", "n", "n")], [port("a", "n", "m")], ["the input 'a' was float[#1,#1] and is float[#1,#2]"]),
+        ([port("a", "n", 3)], [port("a", "k", 3)], []),
+    ],
+)
+def test_interfaces(before: list[StoredPort], after: list[StoredPort], said: list[str]) -> None:
+    class Now:
+        ports: Callable[..., Any] | dict[str, list[StoredPort]] = {"inputs": after, "outputs": []}  # noqa: RUF012
+
+    entry = Entry({"inputs": before, "outputs": []}, {}, {}, {}, "onnxruntime", {}, {}, [])
+    assert [one.what for one in facts_comparison.interface_changes(entry, Now())] == said  # type: ignore[arg-type]

@@ -1,0 +1,206 @@
+"""Baselines that cannot be read, written or used: each is a problem whose fix works, and nothing is half-written."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.cli.commands.baseline import Baseline
+from onnxsmith.gate.baselines import baseline_file, verbs
+from onnxsmith.gate.baselines.settings import Settings
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.testing import assert_not_worse
+
+MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
+NO_TIME = Settings(times=False)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    save(from_text(MODEL), tmp_path / "m.onnx")
+    verbs.record([tmp_path / "m.onnx"], tmp_path / "baseline.json", NO_TIME)
+    return tmp_path / "m.onnx"
+
+
+def raised(call: Callable[[], Any]) -> Problem:
+    with pytest.raises(OnnxsmithError) as caught:
+        call()
+    found = caught.value.problem
+    assert found.fix
+    return found
+
+
+def change(path: Path, act: Callable[[Any], object]) -> None:
+    data = json.loads(path.read_text())
+    act(data)
+    path.write_text(json.dumps(data))
+
+
+def entry(data: Any) -> Any:
+    return data["models"]["m.onnx"]
+
+
+BAD: dict[str, tuple[Callable[[Path], object], str]] = {
+    "missing": (lambda path: path.unlink(), "gate/no-baseline"),
+    "a folder": (lambda path: (path.unlink(), path.mkdir()), "gate/baseline-unreadable"),
+    "not JSON": (lambda path: path.write_text("{"), "gate/baseline-unreadable"),
+    "not text": (lambda path: path.write_bytes(b"\xff\xfe\0"), "gate/baseline-unreadable"),
+    "a list": (lambda path: path.write_text("[]"), "gate/baseline-unreadable"),
+    "no format": (lambda path: change(path, lambda data: data.pop("format")), "gate/baseline-unreadable"),
+    "newer": (lambda path: change(path, lambda data: data.update(format=2)), "gate/baseline-newer"),
+    "a field less": (lambda path: change(path, lambda data: entry(data).pop("digests")), "gate/baseline-unreadable"),
+    "another type": (lambda path: change(path, lambda data: entry(data).update(nodes=3)), "gate/baseline-unreadable"),
+    "no data": (lambda path: path.with_suffix(".zip").unlink(), "gate/baseline-data"),
+    "data is no archive": (lambda path: path.with_suffix(".zip").write_bytes(b"PK"), "gate/baseline-data"),
+    "data is cut": (lambda path: os.truncate(path.with_suffix(".zip"), 50), "gate/baseline-data"),
+    "an entry less": (lambda path: rewrite(path, drop=True), "gate/baseline-data"),
+    "an entry changed": (lambda path: rewrite(path, drop=False), "gate/baseline-data"),
+    "a shape changed": (
+        lambda path: change(path, lambda data: entry(data)["cases"][0]["inputs"]["x"].update(shape=[7])),
+        "gate/baseline-data",
+    ),
+    "a kind changed": (
+        lambda path: change(path, lambda data: entry(data)["cases"][0]["inputs"]["x"].update(dtype="what")),
+        "gate/baseline-data",
+    ),
+}
+
+
+def rewrite(path: Path, *, drop: bool) -> None:
+    data = path.with_suffix(".zip")
+    with zipfile.ZipFile(data) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    first = min(held)
+    held[first] = held[first][:-1] + b"\1"
+    with zipfile.ZipFile(data, "w") as archive:
+        for name, content in held.items():
+            if name != first or not drop:
+                archive.writestr(name, content)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_baseline(file: Path, name: str) -> None:
+    spoil, id_ = BAD[name]
+    path = file.with_name("baseline.json")
+    spoil(path)
+    if "changed" in name and "entry" not in name:  # the error of one model does not hide the others
+        report = verbs.check([], path, NO_TIME)
+        assert report.verdict is Verdict.FAILED
+        assert report.problems[0].id == id_
+    else:
+        assert raised(lambda: verbs.check([], path, NO_TIME)).id == id_
+    left = {one.name: one.read_bytes() for one in path.parent.iterdir() if one.is_file()}
+    if name != "missing":
+        assert raised(lambda: verbs.accept([file], path, "why", NO_TIME)).id == id_
+    assert {one.name: one.read_bytes() for one in path.parent.iterdir() if one.is_file()} == left
+
+
+def test_a_missing_baseline_is_recorded(file: Path) -> None:
+    path = file.with_name("other.json")
+    found = raised(lambda: verbs.check([file], path, NO_TIME))
+    assert f"onnxsmith baseline record MODEL -o {path}" in found.fix
+    verbs.record([file], path, NO_TIME)
+    assert verbs.check([file], path, NO_TIME).verdict is Verdict.DONE
+
+
+def test_the_baseline_of_another_model(file: Path) -> None:
+    other, path = file.with_name("n.onnx"), file.with_name("baseline.json")
+    save(from_text(MODEL), other)
+    for call in (lambda: verbs.check([other], path, NO_TIME), lambda: assert_not_worse(other, path)):
+        found = raised(call)
+        assert found.id == "gate/not-in-baseline"
+        assert "write m.onnx in place of n.onnx" in found.fix
+    report = verbs.check([file, other], path, NO_TIME)
+    assert report.verdict is Verdict.CANNOT_TELL
+    assert [one.id for one in report.problems] == ["gate/model-new"]
+    verbs.record([other], path, NO_TIME)
+    assert verbs.check([file, other], path, NO_TIME).verdict is Verdict.DONE
+
+
+def test_a_model_that_is_gone(file: Path) -> None:
+    path = file.with_name("baseline.json")
+    other = file.with_name("n.onnx")
+    save(from_text(MODEL), other)
+    verbs.record([other], path, NO_TIME)
+    other.unlink()
+    for models in ([], [file], [file, other]):
+        report = verbs.check(models, path, NO_TIME)
+        assert report.verdict is Verdict.DIFFERENT
+        assert [one.id for one in report.problems] == ["gate/model-missing"]
+        assert "n.onnx: missing" in report.headline
+    assert_not_worse(file, path)
+
+
+def test_a_damaged_model_does_not_hide_the_others(file: Path) -> None:
+    path, other = file.with_name("baseline.json"), file.with_name("n.onnx")
+    save(from_text(MODEL), other)
+    verbs.record([other], path, NO_TIME)
+    other.write_bytes(b"no model")
+    save(from_text(MODEL.replace("Neg", "Abs")), file)
+    report = verbs.check([], path, NO_TIME)
+    assert report.verdict is Verdict.FAILED
+    assert [one.id.partition("/")[0] for one in report.problems] == ["model", "gate"]
+
+
+@pytest.mark.parametrize("name", ["baseline.json", "baseline.zip"])
+def test_a_read_only_file(file: Path, name: str) -> None:
+    path, protected = file.with_name("baseline.json"), file.with_name(name)
+    protected.chmod(0o444)
+    save(from_text(MODEL.replace("Neg", "Abs")), file)
+    before = path.read_bytes(), path.with_suffix(".zip").read_bytes()
+    for call in (lambda: verbs.record([file], path, NO_TIME), lambda: verbs.accept([file], path, "why", NO_TIME)):
+        found = raised(call)
+        assert found.id == "gate/read-only"
+        assert found.where == str(protected)
+    assert (path.read_bytes(), path.with_suffix(".zip").read_bytes()) == before
+    protected.chmod(0o644)
+    assert verbs.accept([file], path, "why", NO_TIME).verdict is Verdict.DONE
+
+
+def test_a_write_that_fails_leaves_a_baseline(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = file.with_name("baseline.json")
+    save(from_text(MODEL.replace("Neg", "Abs")), file)
+    monkeypatch.setattr(baseline_file, "text", lambda _: (_ for _ in ()).throw(OSError(28, "full")))
+    assert raised(lambda: verbs.accept([file], path, "why", NO_TIME)).id == "save/failed"
+    monkeypatch.undo()
+    report = verbs.check([file], path, NO_TIME)
+    assert report.verdict is Verdict.DIFFERENT, "the old text still has its data"
+    assert sorted(one.name for one in path.parent.iterdir()) == ["baseline.json", "baseline.zip", "m.onnx"]
+
+
+def test_actions_that_say_too_little(file: Path) -> None:
+    path = file.with_name("baseline.json")
+    for act in (verbs.record, lambda *args: verbs.accept(*args[:2], "why", args[2])):
+        assert raised(lambda act=act: act([], path, NO_TIME)).id == "gate/no-model"
+    save(from_text(MODEL.replace("Neg", "Abs")), file)
+    assert raised(lambda: verbs.accept([file], path, " ", NO_TIME)).id == "gate/no-reason"
+    found = raised(lambda: verbs.record([file], path, NO_TIME))
+    assert found.id == "gate/already-recorded"
+    assert "graph: " in found.why
+    verbs.accept([file], path, "why", NO_TIME)
+    assert raised(lambda: verbs.accept([file], path, "why", NO_TIME)).id == "gate/nothing-changed"
+
+
+def test_the_command(file: Path) -> None:
+    path = str(file.with_name("baseline.json"))
+    assert raised(Baseline("chek", (str(file),), path).refuse).fix.startswith("write check in place of chek")
+    for action in ("record", "check"):
+        made = Baseline(action, (str(file),), path, no_time=True)
+        made.refuse()
+        assert made.run().verdict is Verdict.DONE
+    save(from_text(MODEL.replace("Neg", "Abs")), file)
+    assert Baseline("check", (), path, no_time=True).run().verdict is Verdict.DIFFERENT
+    assert Baseline("accept", (str(file),), path, reason="why", no_time=True).run().verdict is Verdict.DONE
+
+
+def test_a_baseline_over_a_model_is_refused(file: Path) -> None:
+    assert raised(lambda: verbs.record([file], file, NO_TIME)).id == "save/needed"
