@@ -37,7 +37,7 @@ class Baseline(Command):
     )
     runtime: str | None = option("runtime that computes the recorded outputs", metavar="NAME")
     no_time: bool = flag("measure no times and no memory")
-    seconds: float = option("seconds of measuring the time of each model", default=3.0)
+    seconds: float = option("seconds of measuring the time of each model, and more if they do not suffice", default=3.0)
     allow: str = option("how much slower a model may be, beyond the noise", default="5%", metavar="SHARE")
     allow_size: str = option("how much larger a file may be", default="5%", metavar="SHARE")
     seed: int = option("seed of the generated inputs", default=0)

@@ -166,7 +166,7 @@ def _problems(baseline: Baseline, one: Found) -> Iterator[Problem]:
             f"not all that is recorded of {one.name} could be compared",
             where=str(baseline.path),
             why="; ".join(change.what for change in unknown[:_SHOWN]),
-            fix="leave the times out: --no-time; or keep a baseline for each machine"
+            fix="leave the times out: --no-time; or measure longer: --seconds 10; or keep a baseline for each machine"
             if timed
             else "make the target available on this machine, or record the model again here",
         )
@@ -201,7 +201,8 @@ def _headline(baseline: Baseline, ordered: Sequence[Found]) -> str:
         said.append(f"{len(bad)} of {several(len(ordered), 'model')} WORSE than {baseline.path}: {texts[0]}{more}")
     unsure = [one.name for one in ordered if one.result in (UNKNOWN, "new")]
     if unsure:
-        said.append(f"CANNOT TELL about {first_few(unsure, _SHOWN)}")
+        why = next(one.changes[0].what for one in ordered if one.name == unsure[0])
+        said.append(f"CANNOT TELL about {first_few(unsure, _SHOWN)}: {why}")
     if not said:
         said.append(f"{several(len(ordered), 'model')} not worse than {baseline.path}")
     changed = [one.name for one in ordered if one.result in (CHANGED, BETTER)]

@@ -14,28 +14,33 @@ from onnxsmith.base.report.parts.baselines import BETTER, CHANGED, UNKNOWN, WORS
 from onnxsmith.base.report.parts.measurements import Latencies, Regressions
 from onnxsmith.deployment.benching.baseline import circumstances
 from onnxsmith.deployment.benching.bench import bench
-from onnxsmith.deployment.benching.measurement_statistics import of_rounds
+from onnxsmith.deployment.benching.measurement_statistics import LEAST_ROUNDS, of_rounds
 from onnxsmith.gate.baselines.change import Change
 from onnxsmith.gate.baselines.entry import StoredTimes
 
 _MEMORY = 0.1
 """Sets the share by which the memory may grow. A choice: allocators round up, and reserve in advance."""
+_LONGER = 3
+"""Sets how much longer a model is measured if there were too few rounds. A choice: starting its processes takes most of
+the time then."""
 _LITTLE = 16 * 2**20
 """Sets the bytes by which the memory may always grow. A choice: libraries of a process differ by some megabytes."""
 
 
 def measured(file: Path, values: Mapping[str, Any], runtime: str, seconds: float) -> StoredTimes:
-    """Measures a model on one input.
+    """Measures a model on one input, and once more for longer if there were too few rounds for an interval.
 
     Raises:
         OnnxsmithError: the errors of `bench`.
     """
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
         saved = Path(folder) / "figures.json"
-        report = bench(file, subjects=(runtime,), inputs=values, seconds=seconds, save=saved).report
-        figures = json.loads(saved.read_text(encoding="utf-8"))
-    logs = figures["subjects"][0]["logs"]
-    found = of_rounds(logs)
+        for longer in (1, _LONGER):
+            report = bench(file, subjects=(runtime,), inputs=values, seconds=longer * seconds, save=saved).report
+            figures = json.loads(saved.read_text(encoding="utf-8"))
+            if len(figures["subjects"][0]["logs"]) >= LEAST_ROUNDS:
+                break
+    found = of_rounds(figures["subjects"][0]["logs"])
     one = report.part(Latencies).subjects[0]
     return StoredTimes(
         median=_rounded(found.ratio if found else one.p50),
@@ -78,13 +83,21 @@ def time_changes(
         OnnxsmithError: the errors of `bench`.
     """
     other = elsewhere(recorded)
+    if recorded.low is None and not other:
+        what = "the times were recorded with too few rounds: record the model again with more --seconds"
+        return [Change("slower", UNKNOWN, what)], None
     if other:
         what = f"the times were recorded in other circumstances: {'; '.join(other)}"
         return [Change("slower", UNKNOWN, what)], None
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
         saved = Path(folder) / "figures.json"
         saved.write_text(json.dumps(recorded.figures), encoding="utf-8")
-        report = bench(file, subjects=(runtime,), inputs=values, seconds=seconds, against=saved, allow=allow).report
+        for longer in (1, _LONGER):
+            report = bench(
+                file, subjects=(runtime,), inputs=values, seconds=longer * seconds, against=saved, allow=allow
+            ).report
+            if all(row.ratio is not None for row in report.part(Regressions).rows):
+                break
     return list(_changes(report, recorded, allow)), report.part(Latencies).subjects[0].p50
 
 
