@@ -15,6 +15,7 @@ from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.baselines import Baselines
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.gate.baselines import facts_comparison, holding, target_stages, verbs
+from onnxsmith.gate.baselines.digests import digests
 from onnxsmith.gate.baselines.entry import Entry, StoredPort, StoredTarget
 from onnxsmith.gate.baselines.settings import Settings
 from onnxsmith.graph.files.save import save
@@ -273,3 +274,70 @@ def test_interfaces(before: list[StoredPort], after: list[StoredPort], said: lis
 
     entry = Entry({"inputs": before, "outputs": []}, {}, {}, {}, "onnxruntime", {}, {}, [])
     assert [one.what for one in facts_comparison.interface_changes(entry, Now())] == said  # type: ignore[arg-type]
+
+
+def test_a_changed_interface_is_shown_to_targets_with_its_own_inputs(tmp_path: Path) -> None:
+    file = write(tmp_path / "m.onnx")
+    verbs.record([file], tmp_path / "baseline.json", Settings(times=False, targets=("onnxruntime",)))
+    write(file, "float[n,4] x", "float[n,4] xx", "Add(x,", "Add(xx,")
+    report = check(file)
+    assert report.verdict is Verdict.DIFFERENT
+    assert kinds(report) == ["interface"]
+
+
+def test_models_in_other_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "held").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "held", target_is_directory=True)
+    write(tmp_path / "models" / "m.onnx")
+    monkeypatch.chdir(tmp_path)
+    verbs.record(["models/m.onnx"], "link/baseline.json", NO_TIME)
+    assert '"../models/m.onnx"' in (tmp_path / "held" / "baseline.json").read_text()
+    for path in ("link/baseline.json", "held/baseline.json", tmp_path / "held" / "baseline.json"):
+        assert verbs.check([], path, NO_TIME).verdict is Verdict.DONE
+        assert_not_worse(tmp_path / "models" / "m.onnx", path)
+
+
+def test_external_data_counts(tmp_path: Path) -> None:
+    file = tmp_path / "m.onnx"
+    numbers = ",".join(map(str, range(1, 1601)))
+    text = f"(float[n,40] x) => (float[n,40] y) <float[40,40] w = {{{numbers}}}> {{ y = MatMul(x, w) }}"
+    save(from_text(f'<ir_version: 10, opset_import: ["": 20]> g {text}'), file, external_data=True)
+    verbs.record([file], tmp_path / "baseline.json", NO_TIME)
+    assert json.loads((tmp_path / "baseline.json").read_text())["models"]["m.onnx"]["bytes"]["data"] > 0
+    (data,) = tmp_path.glob("m.onnx.*")
+    content = np.fromfile(data, np.float32)
+    content[content == 1000] = 1010
+    content.tofile(data)
+    report = check(file)
+    assert kinds(report) == ["weights"]
+
+
+BODIES = """<ir_version: 10, opset_import: ["": 20, "own": 1]>
+g (bool c, float[2] x) => (float[2] y) {
+  t = If (c) <
+    then_branch = a () => (float[2] u) { k = Constant<value = float[2] {1, 2}>() u = Add(x, k) },
+    else_branch = b () => (float[2] v) { v = own.twice<by = 3.0>(x) }
+  >
+  y = Neg(t)
+}
+<domain: "own", opset_import: ["": 20]>
+twice <by: float = 2.0> (p) => (r) { s = Constant<value_float: float = @by>() r = Mul(p, s) }"""
+
+
+def test_digests_look_into_bodies_and_functions() -> None:
+    def found(*changes: str) -> Any:
+        text = BODIES
+        for old, new in zip(changes[::2], changes[1::2], strict=True):
+            assert old in text
+            text = text.replace(old, new)
+        return digests(from_text(text))[0]
+
+    usual = found()
+    assert found("k =", "kk =", "(x, k)", "(x, kk)") == usual
+    assert found("(p)", "(pp)", "(p,", "(pp,") == usual
+    weight = found("{1, 2}", "{1, 3}")
+    assert (weight.graph == usual.graph, weight.weights == usual.weights) == (True, False)
+    for changes in (("u = Add", "u = Sub"), ("by = 3.0", "by = 4.0"), ("r = Mul", "r = Div"), ("y = Neg", "y = Abs")):
+        graph = found(*changes)
+        assert (graph.graph == usual.graph, graph.weights == usual.weights) == (False, True)

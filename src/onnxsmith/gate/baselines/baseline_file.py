@@ -37,9 +37,9 @@ class Baseline:
         return name_of(self.path, model)
 
     def file_of(self, name: str) -> Path:
-        """Returns the path of a model, relative to the current folder if it is inside."""
+        """Returns the path of a model."""
         file = self.path.parent / name
-        return Path(os.path.normpath(file))
+        return Path(os.path.relpath(os.path.realpath(file))) if ".." in file.parts else file
 
     def entry(self, model: str | Path) -> Entry:
         """Returns what is recorded of a model file.

@@ -32,13 +32,21 @@ class Digests:
     whole: str
 
 
-def digests(model: ir.Model, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> Digests:
-    """Returns the digests. Inputs and outputs count by their position, among `inputs` and `outputs` if these hold the
-    same names as the model: so a model whose inputs are only in another order has the same digests."""
-    weights = [tensor_keys.with_strings(one) for one in _weights(model)]
-    ordered = _in_order(model.graph.inputs, inputs), _in_order(model.graph.outputs, outputs)
-    graph, whole = (_Walk(model, with_weights=with_weights).digest(*ordered) for with_weights in (False, True))
-    return Digests(graph, _of(sorted(map(_of, weights))), whole)
+def digests(model: ir.Model, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> tuple[Digests, Digests]:
+    """Returns the digests, in which inputs and outputs count by their position, and the digests in which they count by
+    their position among the names `inputs` and `outputs`, if the model has the same names. So a model whose inputs are
+    only in another order is recognised."""
+    keys = _Keys()
+    weights = _of(sorted(keys.of(one) for one in _weights(model)))
+    own = list(model.graph.inputs), list(model.graph.outputs)
+    moved = _in_order(model.graph.inputs, inputs), _in_order(model.graph.outputs, outputs)
+
+    def made(ordered: tuple[list[ir.Value], list[ir.Value]]) -> Digests:
+        graph, whole = (_Walk(model, keys, with_weights=held).digest(*ordered) for held in (False, True))
+        return Digests(graph, weights, whole)
+
+    found = made(own)
+    return found, found if moved == own else made(moved)
 
 
 def _in_order(values: Sequence[ir.Value], names: Sequence[str]) -> list[ir.Value]:
@@ -69,11 +77,25 @@ def _is_structure(tensor: ir.TensorProtocol) -> bool:
     return tensor.dtype is ir.DataType.INT64 and tensor.size <= _FEW
 
 
+class _Keys:
+    """Makes digests of tensors, each once, because weights may be gigabytes long."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+
+    def of(self, tensor: ir.TensorProtocol) -> str:
+        """Returns the digest of dtype, shape and values. The model keeps the tensor alive."""
+        if id(tensor) not in self._known:
+            dtype, shape, *held = tensor_keys.with_strings(tensor)
+            self._known[id(tensor)] = _of(str(dtype), shape, held)
+        return self._known[id(tensor)]
+
+
 class _Walk:
     """Makes the digest of a model, with the values of its weights or without."""
 
-    def __init__(self, model: ir.Model, *, with_weights: bool) -> None:
-        self._model, self._with_weights = model, with_weights
+    def __init__(self, model: ir.Model, keys: _Keys, *, with_weights: bool) -> None:
+        self._model, self._keys, self._with_weights = model, keys, with_weights
 
     def digest(self, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> str:
         functions = sorted(
@@ -121,7 +143,7 @@ class _Walk:
 
     def _tensor(self, tensor: ir.TensorProtocol) -> str:
         if self._with_weights or _is_structure(tensor):
-            return _of("tensor", *map(repr, tensor_keys.with_strings(tensor)))
+            return _of("tensor", self._keys.of(tensor))
         dtype, shape = tensor_keys.outline(tensor)
         return _of("weight", dtype.name, shape)
 

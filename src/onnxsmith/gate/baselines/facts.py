@@ -58,8 +58,8 @@ def facts(file: Path, beside: Entry | None = None) -> Facts:
         raise problem(
             "model/not-found", "the model cannot be read", where=str(file), fix="give the path of a model file"
         )
-    own = digests(model)
-    moved = digests(model, beside.names("inputs"), beside.names("outputs")) if beside is not None else own
+    names = (beside.names("inputs"), beside.names("outputs")) if beside is not None else ((), ())
+    own, moved = digests(model, *names)
     return Facts(
         model,
         interface,

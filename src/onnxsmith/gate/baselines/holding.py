@@ -58,7 +58,7 @@ def held(file: Path, entry: Entry, content: Content, settings: Settings) -> Held
     found, time = {}, None
     if entry.targets:
         with stage("targets"):
-            found = target_stages.stages(file, list(entry.targets), values)
+            found = target_stages.stages(file, list(entry.targets), {} if interface else values)
         changes += target_stages.target_changes(entry.targets, found)
     if settings.times and entry.times is not None and not interface:
         with stage("measure"):
