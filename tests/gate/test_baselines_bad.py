@@ -10,9 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.baselines import Baselines
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.cli import application
 from onnxsmith.cli.commands.baseline import Baseline
 from onnxsmith.gate.baselines import baseline_file, verbs
 from onnxsmith.gate.baselines.settings import Settings
@@ -191,15 +195,23 @@ def test_actions_that_say_too_little(file: Path) -> None:
 
 
 def test_the_command(file: Path) -> None:
-    path = str(file.with_name("baseline.json"))
-    assert raised(Baseline("chek", (str(file),), path).refuse).fix.startswith("write check in place of chek")
-    for action in ("record", "check"):
-        made = Baseline(action, (str(file),), path, no_time=True)
-        made.refuse()
-        assert made.run().verdict is Verdict.DONE
+    path = file.with_name("baseline.json")
+
+    def command(action: str, *words: str) -> Any:
+        return CliRunner().invoke(application.app, ["baseline", action, *words, "-o", str(path), "--no-time", "--json"])
+
+    assert command("record", str(file)).exit_code == 0
+    assert command("check").exit_code == 0
     save(from_text(MODEL.replace("Neg", "Abs")), file)
-    assert Baseline("check", (), path, no_time=True).run().verdict is Verdict.DIFFERENT
-    assert Baseline("accept", (str(file),), path, reason="why", no_time=True).run().verdict is Verdict.DONE
+    shown = command("check", str(file))
+    assert shown.exit_code == 1
+    report = Report.from_json(shown.stdout)
+    assert [one.kind for one in report.part(Baselines).changes] == ["graph"]
+    assert command("check", "--file", str(path)).exit_code == 1
+    assert command("accept", str(file)).exit_code == 2
+    assert command("accept", str(file), "--reason", "why").exit_code == 0
+    assert command("check").exit_code == 0
+    assert raised(Baseline("chek", (str(file),), str(path)).refuse).fix.startswith("write check in place of chek")
 
 
 def test_a_baseline_over_a_model_is_refused(file: Path) -> None:
