@@ -111,6 +111,8 @@ def test_a_regression_has_its_cause(file: Path, name: str) -> None:
     assert f"m.onnx: {causes[0]}: " in report.headline
     with pytest.raises(AssertionError, match=f"gate/worse: m.onnx is worse than its baseline: {causes[0]}"):
         assert_not_worse(file, file.with_name("baseline.json"))
+    verbs.accept([file], file.with_name("baseline.json"), "it is meant", NO_TIME)
+    assert check(file).verdict is Verdict.DONE
 
 
 @pytest.mark.parametrize(
@@ -264,8 +266,11 @@ def port(name: str, *shape: int | str, dtype: str = "float") -> StoredPort:
         ([port("a"), port("b")], [port("b"), port("c")], ["the input 'a' is called 'c'"]),
         ([port("a")], [port("a"), port("b")], ["the input 'b' is new"]),
         ([port("a"), port("b")], [port("a")], ["the input 'b' is gone"]),
-        ([port("a", "n", "n")], [port("a", "n", "m")], ["the input 'a' was float[#1,#1] and is float[#1,#2]"]),
+        ([port("a", "n", "n")], [port("a", "n", "m")], ["the input 'a' was float[n,n] and is float[n,m]"]),
+        ([port("a", "n", "m")], [port("a", "n", "n")], ["the input 'a' was float[n,m] and is float[n,n]"]),
         ([port("a", "n", 3)], [port("a", "k", 3)], []),
+        ([port("a", "n"), port("b", "m")], [port("z", "m"), port("b", "n")], ["the input 'a' is called 'z'"]),
+        ([port("a", 3)], [port("a", 3, 1)], ["the input 'a' was float[3] and is float[3,1]"]),
     ],
 )
 def test_interfaces(before: list[StoredPort], after: list[StoredPort], said: list[str]) -> None:

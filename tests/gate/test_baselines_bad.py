@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from onnxsmith.base.problem import OnnxsmithError, Problem
-from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.baselines import Baselines
+from onnxsmith.base.report.base import Report, Table
+from onnxsmith.base.report.parts.baselines import BaselineModel, Baselines
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli import application
 from onnxsmith.cli.commands.baseline import Baseline
@@ -216,3 +216,23 @@ def test_the_command(file: Path) -> None:
 
 def test_a_baseline_over_a_model_is_refused(file: Path) -> None:
     assert raised(lambda: verbs.record([file], file, NO_TIME)).id == "save/needed"
+
+
+def test_an_error_names_its_model(file: Path) -> None:
+    other = file.with_name("random.onnx")
+    save(
+        from_text('<ir_version: 10, opset_import: ["": 20]> g () => (float[2] y) { y = RandomNormal<shape = [2]>() }'),
+        other,
+    )
+    found = raised(lambda: verbs.record([file, other], file.with_name("baseline.json"), NO_TIME))
+    assert found.id == "bundle/random"
+    assert found.where.startswith(str(other))
+
+
+def test_many_models_are_shortened() -> None:
+    models = tuple(BaselineModel(f"m{at}.onnx", "worse" if at == 99 else "as recorded", 1, 1, 1) for at in range(100))
+    table = next(one for one in Baselines("baseline.json", models).blocks() if isinstance(one, Table))
+    assert len(table.rows) == 100
+    assert table.rows_in_terminal is not None
+    assert 99 in table.rows_in_terminal
+    assert len(table.rows_in_terminal) == 20

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from onnxsmith.base.report.parts._text import size
 from onnxsmith.base.report.parts.baselines import BETTER, CHANGED, WORSE
@@ -11,6 +10,7 @@ from onnxsmith.base.words import first_few, several
 from onnxsmith.gate.baselines.change import Change
 from onnxsmith.gate.baselines.entry import Entry, StoredPort, paired
 from onnxsmith.gate.baselines.facts import Facts
+from onnxsmith.graph.structure.signature import Port
 
 _SHOWN = 3
 """Limits the operators that a change names. A choice."""
@@ -19,33 +19,30 @@ _SHOWN = 3
 def interface_changes(entry: Entry, now: Facts) -> Iterator[Change]:
     """Yields what changed in the inputs and the outputs. Names of symbolic dimensions are free: only which of them are
     equal counts."""
-    before = _with_symbols(entry.interface)
-    after = _with_symbols(now.ports)
+    symbols = _Symbols()
     for which in ("inputs", "outputs"):
-        for what in _of_ports(which.removesuffix("s"), before[which], after[which]):
+        for what in _of_ports(which.removesuffix("s"), entry.interface[which], now.ports[which], symbols):
             yield Change("interface", WORSE, what)
 
 
-def _with_symbols(ports: dict[str, list[StoredPort]]) -> dict[str, list[StoredPort]]:
-    """Returns the ports with numbered symbols, `#1`, in place of the names of dimensions. The inputs are taken in the
-    order of their names, so that a permutation changes no number."""
-    known: dict[str, str] = {}
-    for port in (*sorted(ports["inputs"], key=lambda one: one.name), *ports["outputs"]):
-        for dim in port.shape or []:
-            if isinstance(dim, str):
-                known.setdefault(dim, f"#{len(known) + 1}")
-    return {
-        which: [
-            one
-            if one.shape is None
-            else replace(one, shape=[known[dim] if isinstance(dim, str) else dim for dim in one.shape])
-            for one in held
-        ]
-        for which, held in ports.items()
-    }
+class _Symbols:
+    """Pairs the names of dimensions before and now, each with one other at most."""
+
+    def __init__(self) -> None:
+        self._new: dict[str, str] = {}
+        self._old: dict[str, str] = {}
+
+    def are_same(self, old: Sequence[int | str], new: Sequence[int | str]) -> bool:
+        """Whether two shapes are equal, up to the names of their dimensions."""
+        return len(old) == len(new) and all(self._is_same(a, b) for a, b in zip(old, new, strict=True))
+
+    def _is_same(self, old: int | str, new: int | str) -> bool:
+        if isinstance(old, int) or isinstance(new, int):
+            return old == new
+        return self._new.setdefault(old, new) == new and self._old.setdefault(new, old) == old
 
 
-def _of_ports(noun: str, before: Sequence[StoredPort], after: Sequence[StoredPort]) -> Iterator[str]:
+def _of_ports(noun: str, before: Sequence[StoredPort], after: Sequence[StoredPort], symbols: _Symbols) -> Iterator[str]:
     old, new = [one.name for one in before], [one.name for one in after]
     if set(old) == set(new) and old != new:
         yield f"the {noun}s have another order: {', '.join(old)} became {', '.join(new)}"
@@ -53,19 +50,24 @@ def _of_ports(noun: str, before: Sequence[StoredPort], after: Sequence[StoredPor
     yield from (f"the {noun} {a!r} is called {b!r}" for a, b in names.items() if a != b)
     yield from (f"the {noun} {one!r} is gone" for one in old if one not in names)
     yield from (f"the {noun} {one!r} is new" for one in new if one not in names.values())
-    pairs = [(one, by_name[names[one.name]]) for one in before if one.name in names]
-    for a, b in pairs:
-        if _type(a) != _type(b):
+    for a, b in [(one, by_name[names[one.name]]) for one in before if one.name in names]:
+        if not _are_same(a, b, symbols):
             yield f"the {noun} {b.name!r} was {_type(a)} and is {_type(b)}"
         elif a.default != b.default:
             yield f"the {noun} {b.name!r} {'has no default any more' if a.default else 'has a default'}"
 
 
+def _are_same(old: StoredPort, new: StoredPort, symbols: _Symbols) -> bool:
+    if (old.dtype, old.kind, old.keys, old.many) != (new.dtype, new.kind, new.keys, new.many):
+        return False
+    if old.shape is None or new.shape is None:
+        return old.shape is new.shape
+    return symbols.are_same(old.shape, new.shape)
+
+
 def _type(port: StoredPort) -> str:
-    dims = "?" if port.shape is None else ",".join(map(str, port.shape))
-    text = f"map({port.keys}, {port.dtype})" if port.keys else f"{port.dtype}[{dims}]"
-    text = f"sequence({text})" if port.many else text
-    return text if port.kind in ("tensor", "map") else f"{port.kind}({text})"
+    shape = None if port.shape is None else tuple(port.shape)
+    return str(Port(port.name, port.dtype, shape, port.kind, port.default, port.keys, port.many))
 
 
 def content_changes(entry: Entry, now: Facts, *, is_worse: bool) -> Iterator[Change]:

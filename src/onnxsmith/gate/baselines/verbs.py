@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,14 +48,15 @@ def record(models: Sequence[str | Path], path: str | Path, settings: Settings = 
         entries, content, notes, rows = dict(old.entries), Content(dict(old.content.held)), [], []
         for model in models:
             name, before = old.name_of(model), old.entries.get(old.name_of(model))
-            if before is not None:
-                now = held(Path(model), before, old.content, replace(settings, times=False))
-                _refuse_changed(old, model, now)
-                if not _is_wanted(before, now, settings):
-                    rows.append(row(name, "as recorded", before))
-                    continue
-            history = before.history if before is not None else ()
-            entries[name], said = entry_of(Path(model), content, settings, before, history=history)
+            with _naming(model):
+                if before is not None:
+                    now = held(Path(model), before, old.content, replace(settings, times=False))
+                    _refuse_changed(old, model, now)
+                    if not _is_wanted(before, now, settings):
+                        rows.append(row(name, "as recorded", before))
+                        continue
+                history = before.history if before is not None else ()
+                entries[name], said = entry_of(Path(model), content, settings, before, history=history)
             rows.append(row(name, "recorded", entries[name]))
             notes += [f"{name}: {one}" for one in said]
         files = baseline_file.write(Baseline(target, entries, content))
@@ -131,13 +133,15 @@ def accept(models: Sequence[str | Path], path: str | Path, reason: str, settings
         entries, content, notes, rows, changes = dict(old.entries), Content(dict(old.content.held)), [], [], []
         for model in models:
             name, before = old.name_of(model), old.entry(model)
-            now = held(Path(model), before, old.content, settings)
+            with _naming(model):
+                now = held(Path(model), before, old.content, settings)
             changed = [f"{one.kind}: {one.what}" for one in now.changes] + list(now.moved)
             if not changed:
                 raise _nothing_changed(old, model)
             today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
             history = [*before.history, Acceptance(today, reason.strip(), changed)]
-            entries[name], said = entry_of(Path(model), content, settings, before, history=history)
+            with _naming(model):
+                entries[name], said = entry_of(Path(model), content, settings, before, history=history)
             rows.append(row(name, "accepted", entries[name]))
             notes += [f"{name}: {one}" for one in said]
             changes += [BaselineChange(name, one.kind, one.result, one.what) for one in now.changes]
@@ -169,9 +173,21 @@ def _found(baseline: Baseline, name: str, file: Path, settings: Settings) -> Fou
     if entry is None:
         return Found(name, None, file=file)
     try:
-        return Found(name, entry, held=held(file, entry, baseline.content, settings))
+        with _naming(file):
+            return Found(name, entry, held=held(file, entry, baseline.content, settings))
     except OnnxsmithError as error:
-        return Found(name, entry, error=error.at("" if str(file) in error.problem.where else str(file)).problem)
+        return Found(name, entry, error=error.problem)
+
+
+@contextmanager
+def _naming(model: str | Path) -> Iterator[None]:
+    """Lets an error say at which of the models it happened."""
+    try:
+        yield
+    except OnnxsmithError as error:
+        if str(model) in f"{error.problem.what} {error.problem.where}":
+            raise
+        raise error.at(str(model)) from error
 
 
 def _is_wanted(before: Entry, now: Held, settings: Settings) -> bool:

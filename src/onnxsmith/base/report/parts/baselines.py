@@ -14,6 +14,10 @@ WORSE, CHANGED, BETTER, UNKNOWN = "worse", "changed", "better", "cannot tell"
 """Are the results of a change. A change that is none of the others is `changed`: nothing is worse."""
 
 
+_MOST_ROWS = 20
+"""Rows of models in a terminal; a page has all. A choice."""
+
+
 @dataclass(frozen=True)
 class BaselineChange:
     """One change of a model. `kind` is its cause: `missing`, `interface`, `weights`, `graph`, `runtime`, `machine`,
@@ -63,7 +67,14 @@ class Baselines(Part):
             for one in self.models
         )
         heads = (*head, *(("run",) if timed else ()), *(("targets",) if asked else ()))
-        yield Table(heads, rows, right=(2, 3, 4, *((5,) if timed else ())))
+        first = sorted(range(len(rows)), key=lambda at: self.models[at].result == "as recorded")
+        yield Table(
+            heads,
+            rows,
+            right=(2, 3, 4, *((5,) if timed else ())),
+            rows_in_terminal=tuple(sorted(first[:_MOST_ROWS])) if len(rows) > _MOST_ROWS else None,
+            worst_first=tuple(first),
+        )
         if self.changes:
             order = {WORSE: 0, UNKNOWN: 1, CHANGED: 2, BETTER: 3}
             found = sorted(self.changes, key=lambda one: order.get(one.result, 2))
