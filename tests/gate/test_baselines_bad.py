@@ -111,7 +111,7 @@ def test_a_bad_baseline(file: Path, name: str) -> None:
 def test_a_missing_baseline_is_recorded(file: Path) -> None:
     path = file.with_name("other.json")
     found = raised(lambda: verbs.check([file], path, NO_TIME))
-    assert f"onnxsmith baseline record MODEL -o {path}" in found.fix
+    assert f"onnxsmith baseline record {file} -o {path}" in found.fix
     verbs.record([file], path, NO_TIME)
     assert verbs.check([file], path, NO_TIME).verdict is Verdict.DONE
 

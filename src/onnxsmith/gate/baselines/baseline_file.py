@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -73,17 +73,17 @@ def name_of(path: Path, model: str | Path) -> str:
     return Path(os.path.relpath(real, folder)).as_posix()
 
 
-def read(path: Path) -> Baseline:
-    """Reads a baseline with its data file.
+def read(path: Path, models: Sequence[str | Path] = ()) -> Baseline:
+    """Reads a baseline with its data file. `models` are those that the caller has, for the fix of a missing baseline.
 
     Raises:
         OnnxsmithError: `gate/no-baseline`, `gate/baseline-unreadable`, `gate/baseline-newer`, `gate/baseline-data`.
     """
-    entries = _entries(path, _text(path))
+    entries = _entries(path, _text(path, models))
     return Baseline(path, entries, data_file.read(data_file.beside(path), set(_files(entries.values()))))
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, models: Sequence[str | Path]) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
@@ -91,11 +91,15 @@ def _text(path: Path) -> str:
             "gate/no-baseline",
             "there is no baseline",
             where=str(path),
-            fix=f"record one: `onnxsmith baseline record MODEL -o {shlex.quote(str(path))}`; or give the file that you "
-            "mean: -o baseline.json",
+            fix=f"record one: `{_recording(path, models)}`; or give the path of the file that you mean with -o",
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, f"{type(error).__name__}: {error}") from error
+
+
+def _recording(path: Path, models: Sequence[str | Path]) -> str:
+    named = shlex.join(map(str, models)) or "MODEL"
+    return f"onnxsmith baseline record {named} -o {shlex.quote(str(path))}"
 
 
 def _entries(path: Path, text: str) -> dict[str, Entry]:

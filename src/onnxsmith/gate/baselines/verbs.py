@@ -83,7 +83,7 @@ def check(models: Sequence[str | Path], path: str | Path, settings: Settings = U
         OnnxsmithError: `gate/not-in-baseline` if none of the models is in the baseline; the errors of reading it.
     """
     with Clock() as clock:
-        baseline = baseline_file.read(Path(path))
+        baseline = baseline_file.read(Path(path), models)
         if models and not any(baseline.name_of(one) in baseline.entries for one in models):
             baseline.entry(models[0])
         asked = {baseline.name_of(one): Path(one) for one in models}
@@ -104,7 +104,7 @@ def check_one(model: str | Path, path: str | Path, settings: Settings = USUAL) -
         OnnxsmithError: `gate/not-in-baseline`, and the errors of `check`.
     """
     with Clock() as clock:
-        baseline = baseline_file.read(Path(path))
+        baseline = baseline_file.read(Path(path), [model])
         entry = baseline.entry(model)
         now = held(Path(model), entry, baseline.content, settings)
         return report(baseline, [Found(baseline.name_of(model), entry, held=now)], settings, clock)
@@ -121,7 +121,7 @@ def accept(models: Sequence[str | Path], path: str | Path, reason: str, settings
     """
     with Clock() as clock:
         target = _target(models, path)
-        old = baseline_file.read(target)
+        old = baseline_file.read(target, models)
         if not reason.strip():
             raise problem(
                 "gate/no-reason",

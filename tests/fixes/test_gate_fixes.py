@@ -1,0 +1,112 @@
+"""Fixes of problems of baselines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from onnxsmith.gate.baselines import verbs
+from onnxsmith.gate.baselines.settings import Settings
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
+from tests.fixes.harness import Case, Content, helps, parameters
+
+NEG = '<ir_version: 10, opset_import: ["": 20]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
+ABS = NEG.replace("Neg", "Abs")
+
+
+def recorded(*, protected: bool = False, data: bool = True) -> Content:
+    """Writes a baseline of `m.onnx` as it was before: a Neg."""
+
+    def write(path: Path) -> None:
+        model, now = path.with_name("m.onnx"), path.with_name("m.onnx").read_bytes()
+        save(from_text(NEG), model)
+        verbs.record([model], path, Settings(times=False))
+        model.write_bytes(now)
+        if protected:
+            path.chmod(0o444)
+        if not data:
+            path.with_suffix(".zip").unlink()
+
+    return write
+
+
+SAME: dict[str, Content] = {"m.onnx": NEG, "baseline.json": recorded()}
+CHANGED: dict[str, Content] = {"m.onnx": ABS, "baseline.json": recorded()}
+ACCEPT = 'onnxsmith baseline accept m.onnx -o baseline.json --reason "why it changed"'
+RECORD = "onnxsmith baseline record n.onnx -o baseline.json"
+"""The commands measure times; `--no-time` saves that here."""
+CASES = [
+    Case(
+        "gate/action",
+        "onnxsmith baseline chek --no-time",
+        SAME,
+        by_hand="onnxsmith baseline check --no-time",
+        says=["write check in place of chek"],
+    ),
+    Case(
+        "gate/already-recorded",
+        "onnxsmith baseline record m.onnx --no-time",
+        CHANGED,
+        by_hand=f"{ACCEPT} --no-time",
+        says=[f"`{ACCEPT}`"],
+    ),
+    Case(
+        "gate/worse", "onnxsmith baseline check --no-time", CHANGED, by_hand=f"{ACCEPT} --no-time", says=[f"`{ACCEPT}`"]
+    ),
+    Case(
+        "gate/baseline-data",
+        "onnxsmith baseline check --no-time",
+        {"m.onnx": NEG, "baseline.json": recorded(data=False)},
+        changes={"baseline.json": lambda path: (path.unlink(), recorded()(path))},  # type: ignore[operator]
+        says=["remove the baseline and record it again"],
+    ),
+    Case(
+        "gate/model-missing",
+        "onnxsmith baseline check --no-time",
+        {**SAME, "gone": lambda path: path.with_name("m.onnx").unlink()},
+        changes={"m.onnx": NEG},
+        says=["bring the file back"],
+    ),
+    Case(
+        "gate/model-new",
+        "onnxsmith baseline check m.onnx n.onnx --no-time",
+        {**SAME, "n.onnx": ABS},
+        by_hand=f"{RECORD} --no-time",
+        says=[f"`{RECORD}`"],
+    ),
+    Case(
+        "gate/no-baseline",
+        "onnxsmith baseline check n.onnx --no-time",
+        {"n.onnx": NEG},
+        by_hand=f"{RECORD} --no-time",
+        says=[f"`{RECORD}`"],
+    ),
+    Case(
+        "gate/no-model",
+        "onnxsmith baseline record --no-time",
+        {"m.onnx": NEG},
+        by_hand="onnxsmith baseline record m.onnx --no-time",
+        says=["`onnxsmith baseline record m.onnx`"],
+    ),
+    Case("gate/no-reason", "onnxsmith baseline accept m.onnx --no-time", CHANGED),
+    Case(
+        "gate/not-in-baseline",
+        "onnxsmith baseline check n.onnx --no-time",
+        SAME,
+        by_hand="onnxsmith baseline check m.onnx --no-time",
+        says=["write m.onnx in place of n.onnx"],
+    ),
+    Case("gate/nothing-changed", "onnxsmith baseline accept m.onnx --reason x --no-time", SAME, nth=1, goes_on=False),
+    Case(
+        "gate/read-only",
+        "onnxsmith baseline accept m.onnx --reason x --no-time",
+        {"m.onnx": ABS, "baseline.json": recorded(protected=True)},
+    ),
+]
+
+
+@pytest.mark.parametrize("one", parameters(CASES))
+def test_the_fix_helps(one: Case, tmp_path: Path) -> None:
+    helps(one, tmp_path)
