@@ -211,6 +211,8 @@ def test_the_command(file: Path) -> None:
     assert command("accept", str(file)).exit_code == 2
     assert command("accept", str(file), "--reason", "why").exit_code == 0
     assert command("check").exit_code == 0
+    assert raised(Baseline("check", (), str(path), target=("openvino",)).refuse).fix == "leave --target out"
+    assert raised(Baseline("record", (), str(path), reason="why").refuse).fix == "leave --reason out"
     assert raised(Baseline("chek", (str(file),), str(path)).refuse).fix.startswith("write check in place of chek")
 
 

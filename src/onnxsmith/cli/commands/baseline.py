@@ -50,6 +50,17 @@ class Baseline(Command):
             raise problem(
                 "gate/action", f"baseline has no action {self.action!r}", fix=in_place_of(self.action, _ACTIONS)
             )
+        given = [name for name in ("reason", "target", "input", "runtime", "seed") if getattr(self, name)]
+        stray = [name for name in given if self.action == "check" or (self.action == "record" and name == "reason")]
+        if stray:
+            raise problem(
+                "gate/action",
+                f"{self.action} takes no --{stray[0]}",
+                why="it compares with what was recorded, on the recorded inputs"
+                if self.action == "check"
+                else "a reason belongs to a change of a recorded model",
+                fix=f"leave --{stray[0]} out",
+            )
 
     def run(self) -> Report:
         from onnxsmith.deployment.benching.bench_options import share
