@@ -89,7 +89,8 @@ def test_what_cannot_fail_is_no_pass() -> None:
 def test_a_function_that_is_not_steady() -> None:
     rng = np.random.default_rng()
     report = same(lambda x: rng.normal(size=3), lambda x: np.zeros(3), inputs=INPUTS)
-    assert "gate/unsteady" in {one.id for one in report.problems}
+    assert {one.id for one in report.problems} == {"gate/unsteady"}
+    assert report.verdict is Verdict.CANNOT_TELL
     with pytest.raises(AssertionError):
         raise_unless_done(report)
 
@@ -131,6 +132,15 @@ def test_a_module(file: Path) -> None:
     assert not module.training or module.train()
     with pytest.raises(AssertionError, match="verify/"):
         assert_same(module, file, [torch.rand(2, 3)])
+    example = (torch.rand(2, 3, 9, 9),)
+    parts = torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8)
+    whole = torch.nn.Sequential(*parts).eval()
+    fused = torch.nn.utils.fusion.fuse_conv_bn_eval(*parts)
+    assert_same((whole, example), (fused, example))
+    with torch.no_grad():
+        fused.weight[0] *= 1.01
+    with pytest.raises(AssertionError, match="verify/different"):
+        assert_same((whole, example), (fused, example))
     with pytest.raises(onnxsmith.OnnxsmithError) as caught:
         assert_same(module, file)
     assert caught.value.problem.id == "gate/no-inputs"

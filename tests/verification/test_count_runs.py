@@ -107,6 +107,11 @@ PAIRS = {
     "repeats": (cut(99, "y = Tile(x, q)"), cut(7, "y = Tile(x, q)")),
     "a shape": (cut(99, "y = ConstantOfShape(q)", "int64[1] n"), cut(9, "y = ConstantOfShape(q)", "int64[1] n")),
     "a count of largest": (cut(50, "y, i = TopK(x, q)", LARGE), cut(12, "y, i = TopK(x, q)", LARGE)),
+    "a start from the end": tuple(
+        "g (float[9] x, int64[1] n) => (float[k] y) <int64[1] z = {0}, int64[1] e = {99}> "
+        f"{{ {made} y = Slice(x, q, e) }}"
+        for made in ("q = Identity(n)", "q = Max(n, z)")
+    ),
     "an end": (cut(50, "y = Slice(x, zero, q)", LARGE), cut(20, "y = Slice(x, zero, q)", LARGE)),
 }  # fmt: skip
 

@@ -69,15 +69,17 @@ class ModuleAndGraph(Subject):
         *,
         by_standard: bool = False,
         is_copy: bool = False,
+        is_traced: bool = False,
     ) -> Self:
-        """Prepares the comparison of a module with the graph `candidate`. `carried` is the state of the graph."""
+        """Prepares the comparison of a module with the graph `candidate`. `carried` is the state of the graph.
+        `is_traced` says that values of the example may be constants in the graph."""
         program = capturing.with_shapes(built.program, load(candidate))
         with stage("shapes"):
             shaped, _ = inferred(load(candidate))
             tolerances = roundings(shaped)
             if settings.tolerance is not None:
                 tolerances = {output: asked(settings.tolerance) for output in tolerances}
-            plan = _plan(built, program, shaped, settings)
+            plan = _plan(built, program, shaped, settings, is_traced=is_traced)
         choice = RuntimeChoice(settings.runtime or runtimes.default())
         return cls(built, program, candidate, settings, carried, shaped, plan, tolerances, choice, by_standard, is_copy)
 
@@ -158,7 +160,7 @@ def _sized(shaped: ir.Model, sizes: Mapping[str, int]) -> Mapping[str, Rounding]
     return roundings(shaped, sizes=sizes)
 
 
-def _plan(built: programs.Built, program: TorchProgram, shaped: ir.Model, settings: Verify) -> Plan:
+def _plan(built: programs.Built, program: TorchProgram, shaped: ir.Model, settings: Verify, *, is_traced: bool) -> Plan:
     """Plans the inputs: the examples, and generated inputs like them."""
     generator = Generator.for_model(shaped)
     interface = program.signature.related(dim_relations.relations(shaped))
@@ -169,7 +171,7 @@ def _plan(built: programs.Built, program: TorchProgram, shaped: ir.Model, settin
         numbers=generator.numbers.with_more(built.numbers),
     )
     sizes = of_feed(interface, built.example)
-    example = Feed("the example", sizes, dict(built.example))
+    example = Feed("the example", sizes, dict(built.example), is_traced=is_traced)
     more = [
         Feed(f"example {number}", of_feed(interface, values), dict(values))
         for number, values in enumerate(built.more, 2)

@@ -222,7 +222,14 @@ class Maker:
         asked_for = self.settings.verify
         if asked_for is None:
             return nothing_verified("PyTorch, eager", "the exported model", "--no-verify was given")
-        subject = ModuleAndGraph.of(built, candidate, asked_for, self.settings.carried, by_standard=self.by_standard)
+        subject = ModuleAndGraph.of(
+            built,
+            candidate,
+            asked_for,
+            self.settings.carried,
+            by_standard=self.by_standard,
+            is_traced=not strategy.follows_sizes,
+        )
         found = climbed(subject, subject.compared())
         if subject.choice.clause:
             found = replace(found, untried=(*found.untried, subject.choice.clause))

@@ -67,7 +67,10 @@ def same(
         )
     with ExitStack() as stack:
         functions = of_side(reference, stack), of_side(candidate, stack)
-        return _Calls((named(reference), named(candidate)), functions, Limits(tolerance, overlap)).report(given)
+        names = named(reference), named(candidate)
+        if names[0] == names[1]:
+            names = f"{names[0]} (the first)", f"{names[1]} (the second)"
+        return _Calls(names, functions, Limits(tolerance, overlap)).report(given)
 
 
 def _of_models(
@@ -117,7 +120,7 @@ class _Calls:
             found = differences(answers[0], answers[1], self.limits, counts)
             rows += [AnswerDifference(text, one.at, one.kind, one.what) for one in found]
         part = Answers(*self.names, len(inputs), counts.compared, counts.largest, tuple(rows[:_MOST]))
-        if rows:
+        if rows and not any(one.id == "gate/unsteady" for one in problems):
             problems.insert(0, self._different(rows))
         elif not problems and not counts.compared:
             problems.append(self._empty(len(inputs)))
@@ -126,8 +129,9 @@ class _Calls:
         if problems:
             only_doubts = {one.id for one in problems} <= doubtful
             verdict = Verdict.CANNOT_TELL if only_doubts else Verdict.DIFFERENT
-        said = {Verdict.DONE: "the same answers", Verdict.DIFFERENT: "DIFFERENT answers"}.get(verdict, "CANNOT TELL")
-        headline = f"{self.names[0]} and {self.names[1]}: {said} to {several(len(inputs), 'input')}"
+        said = {Verdict.DONE: "the same answers to", Verdict.DIFFERENT: "DIFFERENT answers to"}
+        words = said.get(verdict, "CANNOT TELL on")
+        headline = f"{self.names[0]} and {self.names[1]}: {words} {several(len(inputs), 'input')}"
         return Report("compare", verdict, (part,), tuple(problems), headline=headline)
 
     def _answer(self, side: int, given: Any, label: str) -> Any:
@@ -176,8 +180,7 @@ class _Calls:
 _FIXES = {
     "count": "compare what comes before the last step, such as the boxes before non-maximum suppression",
     "shape": "compare the inputs of both models first: the pre-processing may differ",
-    "numbers": "compare the models alone: `onnxsmith compare REFERENCE CANDIDATE --per-layer`; if they agree, the "
-    "pre- or post-processing differs",
-    "text": "compare the scores before they become text",
+    "numbers": "compare what comes before it: the inputs of the models, and the models alone (`onnxsmith compare`)",
+    "text": "compare what the text is made of: tokens, scores, or the text that goes in",
 }
 """Maps a kind of difference to what to look at next."""

@@ -21,6 +21,7 @@ from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.rounding import Rounding
 from onnxsmith.verification.value_comparison import Difference, difference, layout_difference
 
+_NO, _FEW = "no input", "too few inputs"
 _TINY = 1e-12
 """Names the scale below which an output is reported as weak. A choice: random weights may shrink values from layer to
 layer, and agreement on the resulting outputs shows little."""
@@ -63,6 +64,8 @@ class Checks:
         self._out: set[tuple[int, str]] = set()
         """Holds pairs (id of a run, output) in which the run cannot decide about the output."""
         self._given: dict[str, str] = {}
+        self._is_traced = False
+        """Whether the candidate was traced with one of the inputs."""
         self._judged: dict[str, int] = dict.fromkeys(self._worst, 0)
         self.worst: Feed | None = None
         """Holds the input with the largest difference. A failed input comes before any passed input. None before the
@@ -72,6 +75,7 @@ class Checks:
     def add(self, run: Run, answer: Outputs | None, refusal: Problem | None) -> dict[str, Difference]:
         """Records one run and the candidate's outputs on it. Returns the difference of each output."""
         all_found: dict[str, Difference] = {}
+        self._is_traced = self._is_traced or run.feed.is_traced
         answer = None if answer is None else self.free.aligned(run.outputs, answer)
         for port in self._ports:
             if answer is None:
@@ -113,7 +117,7 @@ class Checks:
         found, allowed = self._allowance.judged(run, name, value)
         self._allowed[id(run), name] = allowed
         if not found.reason and not allowed.ill:
-            self._judged[name] += bool(found.compared)
+            self._judged[name] += bool(found.compared) and not run.feed.is_traced
             return found
 
         # From here on the output differs or is ill-conditioned, which is rare: each explanation runs the reference
@@ -124,7 +128,7 @@ class Checks:
         if found.reason and not self._worst[name].reason and name in self._unsteady(run):
             return self._left_out(run, name, "it changes from run to run on this input")
         if allowed.ill and not found.reason and self._settles(run, name, value, allowed):
-            self._judged[name] += bool(found.compared)
+            self._judged[name] += bool(found.compared) and not run.feed.is_traced
             return found
         if allowed.ill:
             return self._left_out(run, name, allowed.ill)
@@ -232,13 +236,20 @@ class Checks:
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """Returns sentences on outputs about which no input could decide, with the reason."""
+        """Returns sentences on outputs about which no input could decide, with the reason. The input of a trace decides
+        nothing: the graph repeats what the module gave for it, also if it is a constant. Of a trace, more than half of
+        the other inputs have to decide: a constant may fit one of them by chance."""
         beyond = (self._beyond,) if self._beyond else ()
         return beyond + tuple(
-            f"no input could decide about output {name!r}: on {found[0]}"
+            f"{_FEW if self._judged[name] else _NO} could decide about output {name!r}: on {found[0]}"
             for name, found in self._ill.items()
-            if not self._judged[name] and not self._worst[name].reason
+            if self._judged[name] <= (len(found) if self._is_traced else 0) and not self._worst[name].reason
         )
+
+    def says_nothing(self, run: Run) -> bool:
+        """Whether the run was left out for every output."""
+        left = [port.name for port in self._ports if (id(run), port.name) in self._out]
+        return bool(left) and len(left) == len(self._ports)
 
     @property
     def exact(self) -> bool:

@@ -158,7 +158,7 @@ def verify(
         candidate=candidate.name,
         verified=True,
         equal=agrees and not unsure,
-        runs=tuple(run.feed.label for run in runs),
+        runs=tuple(run.feed.label for run in runs if not checks.says_nothing(run)),
         sizes=tried(runs),
         counts=counts_tried(plan.generator, runs),
         ranges={name: str(one) for name, one in plan.limits.declared.items()} if plan.generate else {},

@@ -44,7 +44,14 @@ from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.size_constraints import numbers
 from onnxsmith.verification.inputs.user_inputs import Inputs
 from onnxsmith.verification.probe import Probe
-from onnxsmith.verification.rounding import Rounding, asked, leaves_activations_open, quantises, roundings
+from onnxsmith.verification.rounding import (
+    Rounding,
+    asked,
+    leaves_activations_open,
+    quantises,
+    roundings,
+    uncounted,
+)
 from onnxsmith.verification.session_view import View
 from onnxsmith.verification.verify import Evidence
 
@@ -358,12 +365,12 @@ def _may_differ_inside(a: SideSource, b: SideSource) -> bool:
 
 
 def from_graphs(a: SideSource, b: SideSource) -> tuple[Mapping[str, Rounding], Generator, Mapping[str, float], bool]:
-    """Takes tolerances and input values from the ONNX graphs; of two tolerances the larger. Two torch modules have no
-    tolerances and must agree to the bit. Also returns how many times coarser the second side computes, by its number of
+    """Takes tolerances and input values from the ONNX graphs; of two tolerances the larger. For two torch modules a
+    number of operations is assumed. Also returns how many times coarser the second side computes, by its number of
     operations, and whether only one side quantises, or may do so."""
     graphs = [one.inferred for one in (a, b) if one.inferred is not None]
     if not graphs:
-        return {}, Generator(a.interface), {}, False
+        return uncounted(a.interface), Generator(a.interface), {}, False
     few = [quantises(graph) for graph in graphs]
     alone = any(few) and (not (len(graphs) == 2 and all(few)) or _may_differ_inside(a, b))
     found = Generator.for_model(graphs[0])

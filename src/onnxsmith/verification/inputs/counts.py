@@ -21,15 +21,18 @@ from onnxsmith.verification.inputs.input_readers import Owners, Reader, constant
 _OPERANDS = {
     "Loop": (0,), "Range": (0, 1, 2), "Tile": (1,), "ConstantOfShape": (0,), "Expand": (1,), "Slice": (1, 2),
     "TopK": (1,), "OneHot": (1,), "Trilu": (1,), "Pad": (1,), "Split": (1,), "SplitToSequence": (1,), "Resize": (3,),
+    "NonMaxSuppression": (2,),
 }  # fmt: skip
 """Maps operators to their operands that are counts, lengths or positions."""
 _COMPARES = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Min", "Max", "Mod", "Clip"}
 _INDEXED = {"Gather", "GatherElements", "GatherND"}
 _PASSES = {"Min", "Max", "Mod", "ReduceMin", "ReduceMax", "ReduceSum", "Floor", "Ceil", "Round", "Sum"}
 """Names operators whose result is one of their operands, or near it."""
-_USUAL = (0, 1, 2, 3, 8, 17)
+_USUAL = (-2, -1, 0, 1, 2, 3, 8, 17)
 """Lists the numbers at which each count is tried. A choice: the least numbers, and two above most conditions on the
-first iterations."""
+first iterations. Only a position may be negative."""
+_POSITIONS = {"Slice"}
+"""Names the operators whose operands count from the end if they are negative."""
 SMALL = 3
 """Holds the largest count that fits most sizes."""
 _MOST = 4096
@@ -98,7 +101,8 @@ def _count(value: ir.Value, inside: Owners) -> Count | None:
         return Count(single=elements == 1) if is_count and is_number else None
     if not is_count and not any(op in _COMPARES or (op in _INDEXED and index == 1) for op, index in read):
         return None
-    least, most, below = 0, _MOST + 1, []
+    counted = {op for op, index in read if index in _OPERANDS.get(op, ())}
+    least, most, below = _USUAL[0] if counted and counted <= _POSITIONS else 0, _MOST + 1, []
     for reader in readers(value, inside):
         limit = limit_beside_counts(reader) if reader.index not in _OPERANDS.get(reader.node.op_type, ()) else None
         if limit is not None:

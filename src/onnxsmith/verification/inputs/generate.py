@@ -57,7 +57,8 @@ _FOLLOWED = 4.0
 
 @dataclass(frozen=True)
 class Feed:
-    """Holds the inputs for one run. `label` says how they were made. `at_edges` marks values at which a model may
+    """Holds the inputs for one run. `label` says how they were made. `is_traced` marks values with which the candidate
+    was traced: it repeats what it gave for them, whatever it computes. `at_edges` marks values at which a model may
     decide either way. `meant` marks values with one right answer, because no operation rounds them before the
     decision. `zero` names an input that was tried as a count of 0."""
 
@@ -67,6 +68,7 @@ class Feed:
     at_edges: bool = False
     meant: bool = False
     zero: str = ""
+    is_traced: bool = False
 
 
 @dataclass
