@@ -287,7 +287,8 @@ def _scores(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: D
 
 
 def _grid(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array:
-    return np.asarray(draw.rng.uniform(-1, 1, shape))
+    """Draws places, some of them outside of the picture, which lies between -1 and 1."""
+    return np.asarray(draw.rng.uniform(-1.25, 1.25, shape))
 
 
 def _places(role: Role, shape: tuple[int, ...], sizes: list[int | None], draw: Draw) -> Array | None:
@@ -313,7 +314,7 @@ _MAKERS: dict[str, Maker] = {
     "starts": _starts, "ends": _ends, "steps": _steps, "pads": _pads, "parts": _parts, "resized": _resized,
     "scales": _scales, "region": _region, "repeats": _repeats, "distinct": _distinct,
     "distinct tuples": _distinct_tuples, "ascending": _ascending, "regions": _regions, "boxes": _boxes, "sides": _boxes,
-    "scores": _scores,
+    "scores": _scores, "share": lambda role, shape, sizes, draw: draw.rng.uniform(0.05, 0.95, shape),
     "numbered regions": _numbered_regions, "grid": _grid, "places": _places, "start": _start, "limit": _limit,
     "step": _steps, "mask": lambda role, shape, sizes, draw: ragged(shape, draw),
     "matrix": lambda role, shape, sizes, draw: matrices(shape, draw),
@@ -365,6 +366,7 @@ _OPERANDS = {
     ("Range", 1): "limit", ("Range", 2): "step",
     ("ScatterElements", 1): "distinct", ("ScatterND", 1): "distinct tuples",
     ("NonMaxSuppression", 0): "boxes", ("NonMaxSuppression", 1): "scores",
+    ("NonMaxSuppression", 3): "share", ("NonMaxSuppression", 4): "share",
     ("RoiAlign", 1): "regions", ("MaxRoiPool", 1): "numbered regions",
     ("GridSample", 1): "grid", ("Inverse", 0): "matrix", ("Det", 0): "matrix", ("MaxUnpool", 1): "places",
     **{(f"Reduce{name}", 1): "axes" for name in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum",
