@@ -346,3 +346,17 @@ def test_digests_look_into_bodies_and_functions() -> None:
     for changes in (("u = Add", "u = Sub"), ("by = 3.0", "by = 4.0"), ("r = Mul", "r = Div"), ("y = Neg", "y = Abs")):
         graph = found(*changes)
         assert (graph.graph == usual.graph, graph.weights == usual.weights) == (False, True)
+
+
+def test_a_weight_that_no_recorded_input_reads_cannot_tell(tmp_path: Path) -> None:
+    head = '<ir_version: 10, opset_import: ["": 20]> '
+    text = "g (int64[2] ids) => (float[2,1] y) <float[9,1] t = {0,1,2,3,4,5,6,7,8}> { y = Gather(t, ids) }"
+    file = tmp_path / "m.onnx"
+    save(from_text(head + text), file)
+    settings = Settings(times=False, inputs=[{"ids": np.array([1, 2])}])
+    verbs.record([file], tmp_path / "baseline.json", settings)
+    save(from_text(head + text.replace("7,8}", "7,9}")), file)
+    report = verbs.check([file], tmp_path / "baseline.json", NO_TIME)
+    assert report.verdict is Verdict.CANNOT_TELL
+    assert kinds(report, "cannot tell") == ["weights"]
+    assert "no recorded input shows it" in report.problems[0].why

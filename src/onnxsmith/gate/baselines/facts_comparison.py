@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from onnxsmith.base.report.parts._text import size
-from onnxsmith.base.report.parts.baselines import BETTER, CHANGED, WORSE
+from onnxsmith.base.report.parts.baselines import BETTER, CHANGED, UNKNOWN, WORSE
 from onnxsmith.base.words import first_few, several
 from onnxsmith.gate.baselines.change import Change
 from onnxsmith.gate.baselines.entry import Entry, StoredPort, paired
@@ -70,8 +70,9 @@ def _type(port: StoredPort) -> str:
     return str(Port(port.name, port.dtype, shape, port.kind, port.default, port.keys, port.many))
 
 
-def content_changes(entry: Entry, now: Facts, *, is_worse: bool) -> Iterator[Change]:
-    """Yields the changes of graph and weights. They are worse if the numbers are."""
+def content_changes(entry: Entry, now: Facts, *, is_worse: bool, is_unseen: bool) -> Iterator[Change]:
+    """Yields the changes of graph and weights. They are worse if the numbers are. `is_unseen` says that all numbers are
+    equal to the bit: then no recorded input reads the weights that have other values, and nothing is known of them."""
     result = WORSE if is_worse else CHANGED
     own, recorded = now.digests, entry.digests
     graph = recorded.get("graph") not in (own.graph, now.moved.graph)
@@ -86,7 +87,10 @@ def content_changes(entry: Entry, now: Facts, *, is_worse: bool) -> Iterator[Cha
         said = first_few(moved, _SHOWN) if moved else "the same operators with other attributes, operands or opset"
         yield Change("graph", result, f"the graph changed: {said}")
     if weights:
-        yield Change("weights", result, "the weights have other values" if not graph else "the weights changed")
+        if is_unseen and not graph:
+            yield Change("weights", UNKNOWN, "the weights have other values, and no recorded input shows it")
+        else:
+            yield Change("weights", result, "the weights have other values" if not graph else "the weights changed")
     if not graph and not weights and recorded.get("file") != now.file:
         yield Change("file", CHANGED, "the bytes of the file changed, its graph and its weights did not")
 

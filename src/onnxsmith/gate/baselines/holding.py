@@ -16,7 +16,7 @@ from onnxsmith.gate.baselines.data_file import Content
 from onnxsmith.gate.baselines.entry import Entry, StoredTarget
 from onnxsmith.gate.baselines.facts import Facts, facts, here, versions
 from onnxsmith.gate.baselines.facts_comparison import content_changes, interface_changes, size_changes
-from onnxsmith.gate.baselines.number_comparison import number_differences
+from onnxsmith.gate.baselines.number_comparison import Numbers, compared_numbers
 from onnxsmith.gate.baselines.recording import first_inputs
 from onnxsmith.gate.baselines.settings import Settings
 
@@ -47,8 +47,9 @@ def held(file: Path, entry: Entry, content: Content, settings: Settings) -> Held
         now = facts(file, entry)
     interface = list(interface_changes(entry, now))
     with stage("run"):
-        wrong = _differences(file, entry, content, now)
-    own = list(content_changes(entry, now, is_worse=bool(wrong)))
+        numbers = _numbers(file, entry, content, now)
+    wrong = numbers.wrong
+    own = list(content_changes(entry, now, is_worse=bool(wrong), is_unseen=bool(entry.cases) and numbers.exact))
     moved = _moved(entry.versions, versions(entry.runtime)), _moved(entry.machine, here())
     changes = [*interface, *_with_numbers(own, wrong, bool(interface), *moved)]
     changes += size_changes(entry, now, settings.allow_size)
@@ -71,12 +72,12 @@ def held(file: Path, entry: Entry, content: Content, settings: Settings) -> Held
     )
 
 
-def _differences(file: Path, entry: Entry, content: Content, now: Facts) -> list[str]:
+def _numbers(file: Path, entry: Entry, content: Content, now: Facts) -> Numbers:
     try:
-        return list(number_differences(file, entry, content, now))
+        return compared_numbers(file, entry, content, now)
     except OnnxsmithError as error:
         if error.problem.id.startswith("runtime/") and error.problem.id not in _TOOL:
-            return [f"{entry.runtime} refuses the model: {error.problem.what}"]
+            return Numbers([f"{entry.runtime} refuses the model: {error.problem.what}"], exact=False)
         raise
 
 
