@@ -189,7 +189,7 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
 
 
 def _execute(command: Command, *, json: bool, html: str, verbose: bool, quiet: bool, view: str = "") -> int:
-    if _process and command.is_one_pass:
+    if _process and command.is_one_pass():
         gc.disable()
     begin = _process.pop() if _process else time.monotonic()
     clock.command_begins()

@@ -19,9 +19,6 @@ class Command(ABC):
     """
 
     name: ClassVar[str]
-    is_one_pass: ClassVar[bool] = False
-    """Whether the command goes through its models once. Then nothing is worth collecting before its process ends: a
-    graph is one large live cycle, which each collection would walk."""
     step_fields: ClassVar[Mapping[str, str]] = {}
     """Maps settings of the command's step, as a patch file names them, to the command's fields with other names."""
 
@@ -29,6 +26,11 @@ class Command(ABC):
         """Raises OnnxsmithError for options that cannot be right, as far as the options alone tell. It is called first,
         and imports nothing heavy."""
         return
+
+    def is_one_pass(self) -> bool:
+        """Whether the command goes through its models once, and its process ends then. Nothing is worth collecting
+        before: a graph is one large live cycle, which each collection would walk."""
+        return False
 
     def replaces(self) -> str | None:
         """Returns the input file that the command may overwrite; None if it overwrites no input."""

@@ -130,7 +130,6 @@ class Diff(Command):
     """
 
     name = "diff"
-    is_one_pass = True
 
     old: str = argument("an .onnx file, or ONNX text in .onnxtxt", metavar="OLD")
     new: str = argument("the model to compare with it", metavar="NEW")
@@ -139,6 +138,9 @@ class Diff(Command):
         default=(),
         metavar="PART",
     )
+
+    def is_one_pass(self) -> bool:
+        return True
 
     def shown(self) -> tuple[str, ...]:
         return (self.old, self.new)

@@ -26,7 +26,6 @@ class Edit(Editing):
     """
 
     name = "edit"
-    is_one_pass = True
 
     model: str = argument("the .onnx file", metavar="MODEL", default="")
     patch: str = argument("the patch file, TOML with [[step]] tables", metavar="PATCH", default="")

@@ -15,7 +15,6 @@ class Inspect(Command):
     or tensor."""
 
     name = "inspect"
-    is_one_pass = True
 
     model: str = argument("an .onnx file, or ONNX text in .onnxtxt; with --program also a torch model", metavar="MODEL")
     item: str = argument("the name of a node, tensor, input or output", default="", metavar="NAME")
@@ -38,6 +37,9 @@ class Inspect(Command):
 
     def shown(self) -> tuple[str, ...]:
         return (self.model,)
+
+    def is_one_pass(self) -> bool:
+        return not (self.program or self.costs)
 
     def run(self) -> Report:
         if self.program and self._is_torch():
@@ -100,7 +102,6 @@ class View(Command):
     """
 
     name = "view"
-    is_one_pass = True
 
     model: str = argument("an .onnx file, or ONNX text in .onnxtxt", metavar="MODEL")
     new: str = argument("a model to compare with it", default="", metavar="NEW")
@@ -119,6 +120,9 @@ class View(Command):
         metavar="PATH",
     )
     serve: bool = flag("open a page over 50 MB from a port of this machine (127.0.0.1), until Ctrl-C")
+
+    def is_one_pass(self) -> bool:
+        return not self.serve
 
     def run(self) -> Report:
         from pathlib import Path
