@@ -135,7 +135,7 @@ def test_an_output_that_changes_from_run_to_run_decides_nothing_unless_it_failed
         "no input could decide about output 'y': on shaky: it changes from run to run on this input",
     )
     (note,) = found.notes
-    assert note.startswith("output 'y' was left out on 1 inputs that say nothing about it, first shaky: it changes")
+    assert note.startswith("output 'y' was left out on 1 input that said nothing about it, first shaky: it changes")
     assert not found.exact
     steady = checks(unsteady=lambda one: {"y"} if one.feed.label == "shaky" else set())
     steady.add(run("steady"), {"y": FAR}, None)

@@ -11,6 +11,7 @@ import numpy as np
 
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.parts.verification import REFUSES, OutputCheck
+from onnxsmith.base.words import several
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes.base import Outputs
 from onnxsmith.verification.allowance import Allowance, Allowed
@@ -225,7 +226,8 @@ class Checks:
     def notes(self) -> tuple[str, ...]:
         """Returns sentences on inputs that were left out for an output."""
         return tuple(
-            f"output {name!r} was left out on {len(found)} inputs that say nothing about it, first {found[0]}"
+            f"output {name!r} was left out on {several(len(found), 'input')} that said nothing about it, "
+            f"first {found[0]}"
             for name, found in self._ill.items()
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.parts.verification import REFUSES, OutputCheck, Verification
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.words import several
 
 
 def verdict(part: Verification, *, asked: bool = True) -> Verdict:
@@ -63,5 +64,5 @@ def ending(part: Verification) -> str:
     drawn = ", ".join(output.name for output in part.outputs if output.drawn)
     but = f"; drawn at random, so not compared: {drawn}" if drawn else ""
     if part.unsure:
-        return f"CANNOT TELL on {len(part.runs)} inputs: {part.unsure[0]}{but}{gaps}"
+        return f"CANNOT TELL on {several(len(part.runs), 'input')}: {part.unsure[0]}{but}{gaps}"
     return f"{'verified' if part.equal else 'DIFFERENT'} {part.where_compared}{but}{gaps}"

@@ -17,6 +17,7 @@ from onnxsmith.base.report.parts.verification import Steps, Verification
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
+from onnxsmith.base.words import several
 from onnxsmith.comparison.outputs import unlike_inputs as unlike
 from onnxsmith.comparison.outputs.candidate_state import Recorder
 from onnxsmith.comparison.outputs.candidate_state import compared as in_steps
@@ -305,6 +306,6 @@ def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[
     where = f"; first {begins}{where}" if begins else where
     gaps = "".join(f"; {gap}" for gap in part.untried)
     if part.unsure and not where:
-        return f"{a.label} and {b.label}: CANNOT TELL on {len(part.runs)} inputs: {part.unsure[0]}{gaps}"
+        return f"{a.label} and {b.label}: CANNOT TELL on {several(len(part.runs), 'input')}: {part.unsure[0]}{gaps}"
     said = "equal" if part.equal and not where else "DIFFERENT"
     return f"{a.label} and {b.label}: {said} {part.where_compared}{where}{also}{gaps}"

@@ -176,7 +176,7 @@ class Verification(Part):
         if not self.runs:
             return "without a run: the same operators compute it from the same weights in both"
         inside = f" and {several(self.inside, 'tensor')} inside" if self.inside else ""
-        return f"on {len(self.runs)} inputs{inside}"
+        return f"on {several(len(self.runs), 'input')}{inside}"
 
     @property
     def exact(self) -> bool:
