@@ -160,7 +160,7 @@ def renamed(model: onnx.ModelProto) -> bool:
 
 def larger(model: onnx.ModelProto) -> bool:
     """A weight that nothing needs makes the file a third larger."""
-    count = max(64, model.ByteSize() // 12)
+    count = max(400, model.ByteSize() // 12)
     model.graph.initializer.append(
         numpy_helper.from_array(np.random.default_rng(0).random(count, np.float32), "unused")
     )

@@ -12,6 +12,8 @@ from onnxsmith.gate.baselines.entry import Entry, StoredPort, paired
 from onnxsmith.gate.baselines.facts import Facts
 from onnxsmith.graph.structure.signature import Port
 
+_LITTLE = 1024
+"""Sets the bytes by which a file may always grow. A choice: names and documentation of a small file."""
 _SHOWN = 3
 """Limits the operators that a change names. A choice."""
 
@@ -98,7 +100,7 @@ def content_changes(entry: Entry, now: Facts, *, is_worse: bool, is_unseen: bool
 def size_changes(entry: Entry, now: Facts, allow: float) -> Iterator[Change]:
     """Yields the changes of the size of the file, and of the number of nodes."""
     before, after = entry.size, sum(now.bytes.values())
-    if before and after > before * (1 + allow):
+    if before and after > before * (1 + allow) and after - before > _LITTLE:
         what = f"{size(before)} became {size(after)}, {after / before - 1:.0%} more; {allow:.0%} is allowed"
         yield Change("size", WORSE, what)
     elif after < before * (1 - allow):

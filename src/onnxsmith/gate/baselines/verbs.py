@@ -194,7 +194,8 @@ def _is_wanted(before: Entry, now: Held, settings: Settings) -> bool:
     """Whether an unchanged model is recorded again: its circumstances changed, or more is asked for."""
     more = set(settings.targets) - before.targets.keys()
     other = settings.runtime not in (None, before.runtime)
-    return bool(now.changes or now.moved or more or other or (settings.times and before.times is None))
+    untimed = before.times is None or before.times.low is None  # None: there were too few rounds
+    return bool(now.changes or now.moved or more or other or (settings.times and untimed))
 
 
 def _refuse_changed(old: Baseline, model: str | Path, now: Held) -> None:
