@@ -92,7 +92,7 @@ def compared_where_changed(
                 explorer = Explorer(first, plan, {})
                 runs = list(explorer.runs())
                 declared = Declarations(candidate.interface)
-                for run in runs if first is whole else _two_sizes(runs):
+                for run in (one for one in (runs if first is whole else _two_sizes(runs)) if not one.feed.zero):
                     declared.add(run.feed.values, run.outputs if first is whole else whole.run(run.feed.values))
             part = _compared(region, runs, settings, names)
     except OnnxsmithError:
