@@ -143,7 +143,15 @@ class ModuleAndGraph(Subject):
         more = tuple(single_precision.values_of(values) for values in self.built.more)
         example = single_precision.values_of(self.built.example)
         built = replace(self.built, program=program, example=example, more=more)
-        return type(self).of(built, copy, self.settings, self.carried, by_standard=self.by_standard, is_copy=True)
+        return type(self).of(
+            built,
+            copy,
+            self.settings,
+            self.carried,
+            by_standard=self.by_standard,
+            is_copy=True,
+            is_traced=self.plan.given[0].is_traced,
+        )
 
     def inside(self) -> Inside | None:
         """Compares the intermediate tensors."""

@@ -19,7 +19,6 @@ _ROWS = 6
 """The most differences of answers that a failure lists. A choice."""
 _WIDEST = 500
 """The most characters of a line. A choice: three lines of a terminal."""
-_UNDER = "\n    "
 
 
 def raise_unless_done(report: Report) -> None:
@@ -41,8 +40,7 @@ def raise_problem(error: OnnxsmithError) -> NoReturn:
 
 def _problems(report: Report) -> Iterator[str]:
     for found in report.problems:
-        yield f"{found.id}: {found.what}"
-        yield from (f"  {label}: {text.replace(chr(10), _UNDER)}" for label, text in found.details())
+        yield from str(found).splitlines()
 
 
 def _answers(report: Report) -> Iterator[str]:

@@ -132,9 +132,22 @@ def _is_ours(path: Path) -> bool:
 
 def circumstances() -> dict[str, str]:
     """Returns the machine and the versions, on which a time depends in addition to the model."""
-    here = machine.HERE
-    limits = {"processor": here.processor(), "cores": str(here.cores()), "system": platform.platform()}
-    return {**limits, **{name: version for name, version in versions().items() if name != "onnxsmith"}}
+    return {**here(), **{name: version for name, version in versions().items() if name != "onnxsmith"}}
+
+
+def here() -> dict[str, str]:
+    """Returns the machine: its processor, the number of its cores, and its system."""
+    own = machine.HERE
+    return {"processor": own.processor(), "cores": str(own.cores()), "system": platform.platform()}
+
+
+def moved(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Returns the facts that differ, in words."""
+    return [
+        f"{name} was {before.get(name) or 'none'} and is {now.get(name) or 'none'}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    ]
 
 
 def against(

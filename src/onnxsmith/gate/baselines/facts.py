@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -14,7 +13,6 @@ import onnx_ir as ir
 from onnxsmith._version import __version__
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import ModelFile
-from onnxsmith.base.system import machine
 from onnxsmith.gate.baselines.digests import Digests, digests
 from onnxsmith.gate.baselines.entry import Entry, StoredPort
 from onnxsmith.graph.files.load import load
@@ -90,12 +88,6 @@ def _ports(ports: Sequence[Port]) -> list[StoredPort]:
 def _digest(found: ModelFile) -> str:
     parts = [found.sha256, *(f"{one.bytes} {one.sha256}" for one in found.data)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest() if found.data else found.sha256
-
-
-def here() -> dict[str, str]:
-    """Returns the machine: its processor, the number of its cores, and its system."""
-    own = machine.HERE
-    return {"processor": own.processor(), "cores": str(own.cores()), "system": platform.platform()}
 
 
 def versions(runtime: str) -> dict[str, str]:

@@ -10,11 +10,12 @@ from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.baselines import UNKNOWN, WORSE
 from onnxsmith.base.words import first_few
+from onnxsmith.deployment.benching.baseline import here, moved
 from onnxsmith.gate.baselines import target_stages, times
 from onnxsmith.gate.baselines.change import Change, in_order
 from onnxsmith.gate.baselines.data_file import Content
 from onnxsmith.gate.baselines.entry import Entry, StoredTarget
-from onnxsmith.gate.baselines.facts import Facts, facts, here, versions
+from onnxsmith.gate.baselines.facts import Facts, facts, versions
 from onnxsmith.gate.baselines.facts_comparison import content_changes, interface_changes, size_changes
 from onnxsmith.gate.baselines.number_comparison import Numbers, compared_numbers
 from onnxsmith.gate.baselines.recording import first_inputs
@@ -50,8 +51,8 @@ def held(file: Path, entry: Entry, content: Content, settings: Settings) -> Held
         numbers = _numbers(file, entry, content, now)
     wrong = numbers.wrong
     own = list(content_changes(entry, now, is_worse=bool(wrong), is_unseen=bool(entry.cases) and numbers.exact))
-    moved = _moved(entry.versions, versions(entry.runtime)), _moved(entry.machine, here())
-    changes = [*interface, *_with_numbers(own, wrong, bool(interface), *moved)]
+    since = moved(entry.versions, versions(entry.runtime)), moved(entry.machine, here())
+    changes = [*interface, *_with_numbers(own, wrong, bool(interface), *since)]
     changes += size_changes(entry, now, settings.allow_size)
     if not entry.cases:
         changes.append(Change("numbers", UNKNOWN, "no input is recorded, so no numbers were compared"))
@@ -68,7 +69,12 @@ def held(file: Path, entry: Entry, content: Content, settings: Settings) -> Held
             )
         changes += more
     return Held(
-        tuple(in_order(changes)), sum(now.nodes.values()), sum(now.bytes.values()), (*moved[0], *moved[1]), time, found
+        tuple(in_order(changes)),
+        sum(now.nodes.values()),
+        sum(now.bytes.values()),
+        (*since[0], *since[1]),
+        time,
+        found,
     )
 
 
@@ -107,11 +113,3 @@ def _with_numbers(
     else:
         what = "the same file gives other numbers with the same versions on the same machine"
         yield Change("unsteady", WORSE, f"{what}: {said}")
-
-
-def _moved(before: dict[str, str], now: dict[str, str]) -> list[str]:
-    return [
-        f"{name} was {before.get(name) or 'none'} and is {now.get(name) or 'none'}"
-        for name in sorted(before.keys() | now.keys())
-        if before.get(name) != now.get(name)
-    ]

@@ -8,11 +8,12 @@ from typing import Any
 
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.deployment.benching.baseline import here
 from onnxsmith.deployment.bundles.golden import Golden, recorded
 from onnxsmith.gate.baselines import target_stages, times
 from onnxsmith.gate.baselines.data_file import Content
 from onnxsmith.gate.baselines.entry import Acceptance, Entry, StoredCase
-from onnxsmith.gate.baselines.facts import Facts, facts, here, versions
+from onnxsmith.gate.baselines.facts import Facts, facts, versions
 from onnxsmith.gate.baselines.settings import Settings
 from onnxsmith.gate.baselines.stored_values import restored, stored
 from onnxsmith.runtimes import base as runtimes

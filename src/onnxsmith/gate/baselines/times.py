@@ -12,7 +12,7 @@ from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts._text import duration, size
 from onnxsmith.base.report.parts.baselines import BETTER, CHANGED, UNKNOWN, WORSE
 from onnxsmith.base.report.parts.measurements import Latencies, Regressions
-from onnxsmith.deployment.benching.baseline import circumstances
+from onnxsmith.deployment.benching.baseline import circumstances, moved
 from onnxsmith.deployment.benching.bench import bench
 from onnxsmith.deployment.benching.measurement_statistics import LEAST_ROUNDS, of_rounds
 from onnxsmith.gate.baselines.change import Change
@@ -66,12 +66,7 @@ def _without_paths(figures: dict[str, Any]) -> dict[str, Any]:
 
 def elsewhere(recorded: StoredTimes) -> list[str]:
     """Returns the circumstances that differ from those of the recorded times, in words."""
-    before, now = recorded.figures.get("machine", {}), circumstances()
-    return [
-        f"{name} was {before.get(name, 'none')} and is {now.get(name, 'none')}"
-        for name in sorted(before.keys() | now.keys())
-        if before.get(name) != now.get(name)
-    ]
+    return moved(recorded.figures.get("machine", {}), circumstances())
 
 
 def time_changes(
