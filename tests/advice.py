@@ -24,12 +24,16 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 @cache
 def options() -> dict[str, frozenset[str]]:
-    """The options of each verb, as they are typed."""
-    group: Any = typer.main.get_command(application.app)
-    return {
-        name: frozenset(text for one in command.params for text in (*one.opts, *one.secondary_opts)) | {"--help", "-h"}
-        for name, command in group.commands.items()
-    }
+    """The options of each verb, as they are typed. A verb in a group has two words; a group has its `--help` only."""
+
+    def walked(group: Any, path: str = "") -> Iterator[tuple[str, frozenset[str]]]:
+        for name, command in group.commands.items():
+            typed = (text for one in command.params for text in (*one.opts, *one.secondary_opts))
+            yield f"{path}{name}", frozenset(typed) | {"--help", "-h"}
+            if hasattr(command, "commands"):
+                yield from walked(command, f"{name} ")
+
+    return dict(walked(typer.main.get_command(application.app)))
 
 
 def faults(fix: str, verb: str = "") -> list[str]:
@@ -43,6 +47,8 @@ def _faults(one: Remedy, verb: str) -> Iterator[str]:
     if one.kind == "command" and one.text.startswith("onnxsmith "):
         words = _words(one.text)
         named = words[1] if len(words) > 1 else ""
+        if " ".join(words[1:3]) in options():
+            named = " ".join(words[1:3])
         if named not in options():
             if not named.startswith(("-", "…")):
                 yield f"no verb {named!r}: {one.text}"

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -55,14 +56,18 @@ def test_names() -> None:
 
 
 def test_every_command_is_listed() -> None:
-    assert {words(row[0])[0] for row in rows(section("Command line")) if words(row[0])} == set(COMMANDS)
+    assert {words(row[0])[0] for row in rows(section("Command line")) if words(row[0])} == {
+        id_.replace("/", " ") for id_ in COMMANDS
+    }
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_arguments_and_options(name: str) -> None:
-    (row,) = (row for row in rows(section("Command line")) if words(row[0]) == [name])
-    app = typer.main.get_command(application.app)
-    parameters = app.commands[name].params  # type: ignore[attr-defined]
+    (row,) = (row for row in rows(section("Command line")) if words(row[0]) == [name.replace("/", " ")])
+    parser: Any = typer.main.get_command(application.app)
+    for word in name.split("/"):
+        parser = parser.commands[word]
+    parameters = parser.params
     options = [one for one in parameters if one.param_type_name == "option"]
     spelled = {spelling for one in options for spelling in (*one.opts, *one.secondary_opts)}
     assert set(words(row[2])) == spelled - SHARED - {"--view"}

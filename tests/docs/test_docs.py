@@ -58,7 +58,8 @@ def test_changelog_fragments_are_well_formed() -> None:
 
 def test_every_command_has_its_row_in_the_readme() -> None:
     rows = re.findall(r"^\| `onnxsmith ([a-z-]+)` +\| \S", text(ROOT / "README.md"), re.MULTILINE)
-    assert sorted(rows) == sorted(rooms.classes("onnxsmith.cli.commands", Command))  # type: ignore[type-abstract]
+    commands = rooms.classes("onnxsmith.cli.commands", Command)  # type: ignore[type-abstract]
+    assert sorted(rows) == sorted({id_.partition("/")[0] for id_ in commands})
 
 
 def test_every_exit_status_has_its_row_in_the_readme() -> None:

@@ -39,13 +39,6 @@ RECORD = "onnxsmith baseline record n.onnx -o baseline.json"
 """The commands measure times; `--no-time` saves that here."""
 CASES = [
     Case(
-        "gate/action",
-        "onnxsmith baseline chek --no-time",
-        SAME,
-        by_hand="onnxsmith baseline check --no-time",
-        says=["write check in place of chek"],
-    ),
-    Case(
         "gate/already-recorded",
         "onnxsmith baseline record m.onnx --no-time",
         CHANGED,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
+import importlib
 import inspect
 import io
 import os
@@ -47,6 +48,15 @@ _VIEW = (
 """An option of every command about a model file."""
 
 
+_PLAIN: dict[str, Any] = {
+    "no_args_is_help": True,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,  # plain help: importing rich would double the time of --help
+}
+"""Settings of the application and of each group of commands."""
+
+
 _process: list[float] = []
 """Holds the start of the process if it was started for one command."""
 
@@ -86,19 +96,26 @@ def _build(wanted: str = "") -> typer.Typer:
     """Makes the application. Leaves out the other commands if `wanted` is one of them: reading their options takes as
     long as a small command."""
     cli = typer.Typer(
-        cls=forgiving.Commands,
-        help="From a PyTorch model to an ONNX model that can be trusted.",
-        no_args_is_help=True,
-        context_settings={"help_option_names": ["-h", "--help"]},
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # plain help: importing rich would double the time of --help
+        cls=forgiving.Commands, help="From a PyTorch model to an ONNX model that can be trusted.", **_PLAIN
     )
     cli.callback()(_root)
     commands = rooms.classes("onnxsmith.cli.commands", Command)
-    chosen = {wanted: commands[wanted]} if wanted in commands else commands
-    for name, command in chosen.items():
-        cli.command(name, cls=forgiving.Command, help=inspect.getdoc(command))(_function(command))
+    chosen = {id_: one for id_, one in commands.items() if wanted in (id_, id_.partition("/")[0])} or commands
+    families: dict[str, typer.Typer] = {"": cli}
+    for id_, command in chosen.items():
+        family, _, name = id_.rpartition("/")
+        if family not in families:
+            families[family] = _family(family)
+            cli.add_typer(families[family], name=family)
+        families[family].command(name, cls=forgiving.Command, help=inspect.getdoc(command))(_function(command))
     return cli
+
+
+def _family(name: str) -> typer.Typer:
+    """Makes the group of the commands in a folder of the room, such as `baseline`. Its help is the docstring of the
+    folder."""
+    package = importlib.import_module(f"onnxsmith.cli.commands.{name.replace('-', '_')}")
+    return typer.Typer(cls=forgiving.Commands, help=inspect.getdoc(package), **_PLAIN)
 
 
 def _version(wanted: bool) -> None:
@@ -248,7 +265,9 @@ def _tried(found: Problem, command: Command, seconds: float) -> Problem:
 
 def _given(command: type[Command], words: list[str]) -> dict[str, Any]:
     """Returns the values that words give to the options and arguments of a command; nothing if one is unknown."""
-    parser: Any = typer.main.get_command(_build()).commands[command.name]  # type: ignore[attr-defined]
+    parser: Any = typer.main.get_command(_build())
+    for name in command.name.split():
+        parser = parser.commands[name]
     context = parser.make_context(command.name, list(words), resilient_parsing=True)
     values = {
         name: tuple(value) if isinstance(value, list) else value

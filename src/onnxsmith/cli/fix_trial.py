@@ -72,9 +72,10 @@ def changed(command: Command, one: Remedy, parse: Parse, said: str = "") -> Comm
     a value that the problem names (`said`)."""
     words = shlex.split(one.text)
     if one.kind == "command":
-        if words[:2] != ["onnxsmith", command.name]:
+        verb = ["onnxsmith", *command.name.split()]
+        if words[: len(verb)] != verb:
             return None
-        given = parse(type(command), words[2:])
+        given = parse(type(command), words[len(verb) :])
         return _replaced(_without_options(command), given) if given else None
     given = parse(type(command), words)
     return _replaced(command, given, more=True, said=said) if given else None

@@ -31,12 +31,13 @@ class Commands(typer.core.TyperGroup):
         if not wanted or wanted.startswith("-") or self.get_command(ctx, wanted) is not None:
             return super().resolve_command(ctx, args)
         near = difflib.get_close_matches(wanted, self.list_commands(ctx), 1)
-        ours = PEERS.get(wanted) or next(iter(near), "")
+        path = "onnxsmith" if ctx.parent is None else f"onnxsmith {ctx.info_name}"
+        ours = (PEERS.get(wanted, "") if ctx.parent is None else "") or next(iter(near), "")
         command = self.get_command(ctx, ours) if ours else None
         more = ""
         if command is not None:
-            more = f" Type `onnxsmith {ours}`: {command.get_short_help_str(100)}"
-        return ctx.fail(f"There is no command {wanted!r}.{more or ' `onnxsmith --help` lists the commands.'}")
+            more = f" Type `{path} {ours}`: {command.get_short_help_str(100)}"
+        return ctx.fail(f"There is no command {wanted!r}.{more or f' `{path} --help` lists the commands.'}")
 
 
 class Command(typer.core.TyperCommand):

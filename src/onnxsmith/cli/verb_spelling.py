@@ -108,7 +108,7 @@ def whole(command: Command) -> str:
         if field.metadata["kind"] != "argument" and held[called(field)] != field.default
         for word in _words(field, held[called(field)])
     ]
-    return shlex.join(["onnxsmith", command.name, *arguments, *options])
+    return shlex.join(["onnxsmith", *command.name.split(), *arguments, *options])
 
 
 def _held(settings: Any) -> dict[str, Any]:

@@ -19,6 +19,7 @@ class Command(ABC):
     """
 
     name: ClassVar[str]
+    """The words after `onnxsmith`: `simplify`; `baseline check` if the command lies in the folder `baseline`."""
     step_fields: ClassVar[Mapping[str, str]] = {}
     """Maps settings of the command's step, as a patch file names them, to the command's fields with other names."""
 

@@ -1,0 +1,51 @@
+"""Options that the commands of `baseline` share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onnxsmith.base.options import argument, flag, option
+from onnxsmith.cli.commands.base import Command
+
+if TYPE_CHECKING:
+    from onnxsmith.gate.baselines.settings import Settings
+
+
+@dataclass(frozen=True)
+class Measuring(Command):
+    """The options of every command that measures models."""
+
+    models: tuple[str, ...] = argument("the .onnx files", default=(), metavar="MODEL…")
+    file: str = option(
+        "the file of the baseline; its data lies beside it", default="baseline.json", short="-o", metavar="FILE"
+    )
+    no_time: bool = flag("measure no times and no memory")
+    seconds: float = option("seconds of measuring the time of each model, and more if they do not suffice", default=3.0)
+
+
+@dataclass(frozen=True)
+class Recording(Measuring):
+    """The options of every command that records models."""
+
+    target: tuple[str, ...] = option(
+        "record the stage that this target reaches: onnxruntime, openvino, …; repeatable", default=(), metavar="NAME"
+    )
+    input: tuple[str, ...] = option(
+        "inputs to record: inputs.npz, x=photo.png; repeatable; others are generated", default=(), metavar="SPEC"
+    )
+    runtime: str | None = option("runtime that computes the recorded outputs", metavar="NAME")
+    seed: int = option("seed of the generated inputs", default=0)
+
+    def settings(self) -> Settings:
+        """Returns the options as the settings of a recording."""
+        from onnxsmith.gate.baselines.settings import Settings
+
+        return Settings(
+            inputs=self.input,
+            runtime=self.runtime,
+            targets=self.target,
+            times=not self.no_time,
+            seconds=self.seconds,
+            seed=self.seed,
+        )

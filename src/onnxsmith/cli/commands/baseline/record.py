@@ -1,0 +1,23 @@
+"""`onnxsmith baseline record models/*.onnx`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.base.report.base import Report
+from onnxsmith.cli.commands.baseline._options import Recording
+
+
+@dataclass(frozen=True)
+class Record(Recording):
+    """Write what models give and cost to a baseline: inputs, outputs, interface, nodes, sizes, times, targets.
+
+    An unchanged model keeps its entry. A changed one is refused: `onnxsmith baseline accept` takes it, with a reason.
+    """
+
+    name = "baseline record"
+
+    def run(self) -> Report:
+        from onnxsmith.gate.baselines import verbs
+
+        return verbs.record(self.models, self.file, self.settings())
