@@ -33,8 +33,17 @@ class Children(ABC):
         """Starts a process as `subprocess.Popen` does, at the head of a group of its own."""
 
     @abstractmethod
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        """Ends the process and its descendants. The caller still has to wait for it."""
+
+    @abstractmethod
+    def end_own(self) -> None:
+        """Ends this process, and its descendants if it was started by `start`."""
+
     def end(self, process: subprocess.Popen[bytes]) -> None:
         """Ends the process and its descendants, and waits for it."""
+        self.kill(process)
+        process.communicate()
 
     @abstractmethod
     def temporary(self, folder: str) -> Mapping[str, str]:
@@ -47,11 +56,16 @@ class Groups(Children):
     def start(self, words: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen(words, start_new_session=True, **how)
 
-    def end(self, process: subprocess.Popen[bytes]) -> None:
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
         assert _killpg is not None
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError, PermissionError):  # macOS: PermissionError if only zombies are left
             _killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+
+    def end_own(self) -> None:
+        assert _killpg is not None
+        if os.getpgrp() == os.getpid():
+            _killpg(os.getpid(), signal.SIGKILL)
+        os._exit(1)
 
     def temporary(self, folder: str) -> Mapping[str, str]:
         return {"TMPDIR": folder}
@@ -64,11 +78,17 @@ class Trees(Children):
         flag = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
         return subprocess.Popen(words, creationflags=flag, **how)
 
-    def end(self, process: subprocess.Popen[bytes]) -> None:
-        with suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(["taskkill", "/F", "/T", "/PID", str(process.pid)], capture_output=True, timeout=20)
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        self._end_tree(process.pid)
         process.kill()
-        process.communicate()
+
+    def end_own(self) -> None:
+        self._end_tree(os.getpid())
+        os._exit(1)
+
+    def _end_tree(self, pid: int) -> None:
+        with suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(["taskkill", "/F", "/T", "/PID", str(pid)], capture_output=True, timeout=20)
 
     def temporary(self, folder: str) -> Mapping[str, str]:
         return dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)

@@ -39,6 +39,15 @@ class Machine(ABC):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
 
+    def memory(self) -> int | None:
+        """Returns the bytes of memory of the machine, within this container; None if unknown."""
+        with suppress(AttributeError, OSError, ValueError):
+            total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+            with suppress(OSError, ValueError):  # a control group without a limit says "max"
+                total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+            return total
+        return None
+
     def load(self) -> float | None:
         """Returns the number of processes that ran or waited for a processor, averaged over the last minute; None if
         unknown."""

@@ -1,0 +1,44 @@
+"""`onnxsmith fleet bisect plan.toml MODEL --package onnxruntime --good 1.29.0 --bad 1.32.0`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.base.options import argument, option
+from onnxsmith.base.report.base import Report
+from onnxsmith.cli.commands.base import Command
+
+
+@dataclass(frozen=True)
+class Bisect(Command):
+    """Find the version of a package at which a cell became worse.
+
+    Makes an environment for each version that is tried, with uv, and halves the versions until two neighbours differ.
+    """
+
+    name = "fleet bisect"
+
+    plan: str = argument("the plan, a TOML file", metavar="PLAN")
+    model: str = argument("the model, as the table names it", metavar="NAME")
+    package: str = option("the package whose versions are tried", default="onnxruntime", metavar="NAME")
+    good: str = option("a version with which the cell is as it should be", default="", metavar="VERSION")
+    bad: str = option("a later version with which it is worse", default="", metavar="VERSION")
+    versions: str = option("the versions to try, in place of those of the index: 1.29.0,1.30.1", default="")
+    setting: str = option("its setting, if there are several", default="")
+    environment: str = option("the environment whose other packages are kept", default="")
+    store: str = option("SQLite file, folder/ or fsspec address of the rows", default="", metavar="ADDRESS")
+
+    def run(self) -> Report:
+        from onnxsmith.fleet.bisect import bisect
+
+        return bisect(
+            self.plan,
+            self.model,
+            self.package,
+            good=self.good,
+            bad=self.bad,
+            versions=[version.strip() for version in self.versions.split(",") if version.strip()],
+            setting=self.setting,
+            environment=self.environment,
+            store=self.store,
+        )

@@ -1,0 +1,25 @@
+"""`onnxsmith fleet cell plan.toml KEY`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.base.options import argument, option
+from onnxsmith.base.report.base import Report
+from onnxsmith.cli.commands.base import Command
+
+
+@dataclass(frozen=True)
+class Cell(Command):
+    """Compute one cell of a plan, unless the store has its row. `onnxsmith fleet list` prints the keys."""
+
+    name = "fleet cell"
+
+    plan: str = argument("the plan, a TOML file", metavar="PLAN")
+    key: str = argument("the key of the cell", metavar="KEY")
+    store: str = option("SQLite file, folder/ or fsspec address of the rows", default="", metavar="ADDRESS")
+
+    def run(self) -> Report:
+        from onnxsmith.fleet import one_cell
+
+        return one_cell.compute(self.plan, self.key, self.store)

@@ -1,0 +1,32 @@
+"""`onnxsmith fleet list plan.toml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.base.options import argument, option
+from onnxsmith.base.report.base import Report
+from onnxsmith.cli.commands.base import Command
+
+
+@dataclass(frozen=True)
+class List(Command):
+    """Print one shell command for each cell of a plan.
+
+    Each command computes one cell and puts its row into the store: for a scheduler that takes a list of commands.
+    """
+
+    name = "fleet list"
+
+    plan: str = argument("the plan, a TOML file", metavar="PLAN")
+    store: str = option("SQLite file, folder/ or fsspec address of the rows", default="", metavar="ADDRESS")
+
+    def run(self) -> Report:
+        from onnxsmith.base.report.parts.fleet import CellCommand, CellCommands
+        from onnxsmith.base.report.verdict import Verdict
+        from onnxsmith.base.words import several
+        from onnxsmith.fleet import verbs
+
+        cells = verbs.listed(self.plan, self.store)
+        part = CellCommands(tuple(CellCommand(*cell.place, cell.key, command) for cell, command in cells))
+        return Report("fleet list", Verdict.DONE, (part,), headline=several(len(cells), "cell"))

@@ -1,0 +1,24 @@
+"""`onnxsmith fleet merge a.sqlite b.sqlite -o all.sqlite`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.base.options import argument, option
+from onnxsmith.base.report.base import Report
+from onnxsmith.cli.commands.base import Command
+
+
+@dataclass(frozen=True)
+class Merge(Command):
+    """Join the stores of shards into one, and show its latest run."""
+
+    name = "fleet merge"
+
+    stores: tuple[str, ...] = argument("the stores of the shards", metavar="STORE…")
+    output: str = option("the store to write to; it may exist", default="fleet.sqlite", short="-o", metavar="ADDRESS")
+
+    def run(self) -> Report:
+        from onnxsmith.fleet import verbs
+
+        return verbs.merge(self.stores, self.output)

@@ -1,0 +1,57 @@
+"""`onnxsmith fleet run plan.toml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.base.options import argument, flag, option
+from onnxsmith.base.report.base import Report
+from onnxsmith.cli.commands.base import Command
+
+
+@dataclass(frozen=True)
+class Run(Command):
+    """Run each model of a plan with each setting, and show how each ended.
+
+    A cell whose model, steps and versions did not change is taken from the store. A crash, a time limit and a lack of
+    memory are results. The exit status is 0 if all cells are done, 1 if not; with --since, 1 if a cell is worse than
+    there. The status is 2 if the run was stopped; --resume goes on.
+    """
+
+    name = "fleet run"
+
+    plan: str = argument("the plan, a TOML file", metavar="PLAN")
+    name_: str = option("name of the run; default: the plan's name and the time", default="", name="name")
+    since: str = option("compare with this run of the store", default="", metavar="RUN")
+    resume: bool = flag("go on with the latest run of the plan, under its name")
+    again: tuple[str, ...] = option(
+        "compute cells with this outcome anew: failed, crashed, timeout, …, or all; repeatable",
+        default=(),
+        metavar="OUTCOME",
+    )
+    workers: int = option("cells that run at the same time; default: the number of cores", default=0)
+    engine: str = option("what runs the cells: local or dask", default="local", metavar="NAME")
+    scheduler: str = option("address of a Dask scheduler: tcp://host:8786", default="", metavar="ADDRESS")
+    shard: str = option("run one part of the cells: 3/20", default="", metavar="N/COUNT")
+    store: str = option(
+        "SQLite file, folder/ or fsspec address of the rows; default: the plan's, else fleet.sqlite",
+        default="",
+        metavar="ADDRESS",
+    )
+
+    def run(self) -> Report:
+        from onnxsmith.fleet import verbs
+        from onnxsmith.fleet.shards import read
+
+        settings = verbs.Settings(
+            store=self.store,
+            name=self.name_,
+            since=self.since,
+            resume=self.resume,
+            again=self.again,
+            engine="dask" if self.scheduler else self.engine,
+            workers=self.workers,
+            scheduler=self.scheduler,
+            shard=read(self.shard),
+        )
+        return verbs.run(self.plan, settings)

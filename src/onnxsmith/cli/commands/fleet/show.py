@@ -1,0 +1,26 @@
+"""`onnxsmith fleet show plan.toml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.base.options import argument, option
+from onnxsmith.base.report.base import Report
+from onnxsmith.cli.commands.base import Command
+
+
+@dataclass(frozen=True)
+class Show(Command):
+    """Show the table of a run from the store, and what changed since another run."""
+
+    name = "fleet show"
+
+    plan: str = argument("the plan, or the store", metavar="PLAN")
+    name_: str = option("name of the run; default: the latest", default="", name="name")
+    since: str = option("compare with this run of the store", default="", metavar="RUN")
+    store: str = option("SQLite file, folder/ or fsspec address of the rows", default="", metavar="ADDRESS")
+
+    def run(self) -> Report:
+        from onnxsmith.fleet import verbs
+
+        return verbs.show(self.plan, self.store, self.name_, self.since)

@@ -1,0 +1,26 @@
+"""`onnxsmith fleet why plan.toml MODEL`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.base.options import argument, option
+from onnxsmith.base.report.base import Report
+from onnxsmith.cli.commands.base import Command
+
+
+@dataclass(frozen=True)
+class Why(Command):
+    """Run one cell of a plan again here, and show everything that its steps report."""
+
+    name = "fleet why"
+
+    plan: str = argument("the plan, a TOML file", metavar="PLAN")
+    model: str = argument("the model, as the table names it", metavar="NAME")
+    setting: str = option("its setting, if there are several", default="")
+    environment: str = option("its environment, if there are several", default="")
+
+    def run(self) -> Report:
+        from onnxsmith.fleet import one_cell
+
+        return one_cell.why(self.plan, self.model, self.setting, self.environment)

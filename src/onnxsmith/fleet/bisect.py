@@ -1,0 +1,172 @@
+"""Finds the version of a package at which a cell broke: environments by halving."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from onnxsmith.base.clock import Clock, advance
+from onnxsmith.base.library_versions import release
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.fleet import TriedVersion, TriedVersions
+from onnxsmith.base.report.parts.written_files import Timing
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.fleet import cell_run, plan_reader
+from onnxsmith.fleet import cells as cell_lists
+from onnxsmith.fleet.cells import Cell
+from onnxsmith.fleet.one_cell import chosen
+from onnxsmith.fleet.plan import Environment, Plan
+from onnxsmith.fleet.row import Row
+from onnxsmith.fleet.steps import Role
+from onnxsmith.fleet.stores.base import Store, closing, opened
+from onnxsmith.fleet.verbs import address_of
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_OF_RUNTIMES = ("onnxruntime", "openvino", "numpy", "onnx")
+_OF_EXPORT = ("torch", "transformers")
+
+
+@closing()
+def bisect(
+    path: str | Path,
+    model: str,
+    package: str,
+    *,
+    good: str = "",
+    bad: str = "",
+    versions: Sequence[str] = (),
+    setting: str = "",
+    environment: str = "",
+    store: str = "",
+) -> Report:
+    """Finds the first version of a package with which a cell ends worse than with the version `good`. `versions` are
+    the candidates; without them, the index is asked for the versions from `good` to `bad`. The row of each version goes
+    to the store, so that a second call goes on.
+
+    Raises:
+        OnnxsmithError: `fleet/no-cell`; `fleet/versions` if there are less than two versions;
+            `fleet/environment`, `fleet/uv`; the errors of reading the plan.
+    """
+    with Clock() as clock:
+        plan = plan_reader.read(path)
+        base = next((one for one in plan.environments if one.name == environment), plan.environments[0])
+        candidates = _ordered(versions) if versions else _between(package, good, bad)
+        if len(candidates) < 2:
+            raise _too_few(package, candidates)
+        search = _Search(plan, path, (model, setting), base, package, opened(address_of(plan, store)))
+        first, last = search.row(candidates[0]), search.row(candidates[-1])
+        if last.outcome.harm <= first.outcome.harm:
+            return _report(search, clock, package, candidates, None)
+        low, high = 0, len(candidates) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            worse = search.row(candidates[middle]).outcome.harm > first.outcome.harm
+            low, high = (low, middle) if worse else (middle, high)
+        return _report(search, clock, package, candidates, high)
+
+
+class _Search:
+    """The rows of versions that were tried."""
+
+    def __init__(
+        self, plan: Plan, path: str | Path, place: tuple[str, str], base: Environment, package: str, store: Store
+    ) -> None:
+        self._plan, self._path, self._place, self._base = plan, path, place, base
+        self._package, self._store = package, store
+        self.tried: dict[str, Row] = {}
+
+    def row(self, version: str) -> Row:
+        """Returns the row of the cell with a version of the package."""
+        advance(f"{self._package} {version}", 0, 0)
+        cell = self._cell(version)
+        cell_run.compute(cell, self._store.address)
+        row = self._store.row(cell.key)
+        assert row is not None
+        self.tried[version] = row
+        return row
+
+    def _cell(self, version: str) -> Cell:
+        name = f"{self._package}=={version}"
+        requirements = (*self._others(), name)
+        plan = replace(self._plan, environments=(Environment(name, self._base.python, requirements),))
+        model, setting = self._place
+        return chosen(cell_lists.of_plan(plan), self._path, model, setting, "")
+
+    def _others(self) -> list[str]:
+        """Returns the requirements beside the package: those of the environment, else what is installed here."""
+        if self._base.requirements:
+            return [one for one in self._base.requirements if _package_of(one) != self._package.lower()]
+        steps = {step.role for listed in self._plan.settings.values() for step in listed}
+        names = (*_OF_RUNTIMES, *(_OF_EXPORT if Role.MAKES in steps else ()))
+        return [f"{name}=={version}" for name in names if name != self._package and (version := _installed(name))]
+
+
+def _installed(name: str) -> str:
+    try:
+        return importlib.metadata.version(name).partition("+")[0]
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _package_of(requirement: str) -> str:
+    match = _NAME.match(requirement.strip())
+    return match[0].lower() if match is not None else ""
+
+
+def _ordered(versions: Sequence[str]) -> list[str]:
+    return sorted(dict.fromkeys(versions), key=release)
+
+
+def _between(package: str, good: str, bad: str) -> list[str]:
+    """Returns the versions from `good` to `bad` that the index of pip has."""
+    if not good or not bad:
+        raise problem(
+            "fleet/versions",
+            "the versions to search are not known",
+            fix="add --good 1.29.0 --bad 1.32.0, or all versions: --versions 1.29.0,1.30.1,1.31.0",
+        )
+    command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check"]
+    try:
+        printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        raise problem(
+            "fleet/versions",
+            f"the versions of {package} could not be read from the index",
+            why=str(getattr(error, "stderr", "") or error).strip(),
+            fix=f"list them: --versions {good},…,{bad}",
+        ) from error
+    line = next((line for line in printed.splitlines() if line.startswith("Available versions:")), "")
+    listed = [text.strip() for text in line.partition(":")[2].split(",")]
+    inside = [one for one in listed if one and release(good) <= release(one) <= release(bad) and "+" not in one]
+    return _ordered([*inside, good, bad])
+
+
+def _too_few(package: str, candidates: Sequence[str]) -> OnnxsmithError:
+    return problem(
+        "fleet/versions",
+        f"there are no two versions of {package} to compare",
+        why=f"the versions are {', '.join(candidates) or 'none'}",
+        fix="give more: --versions 1.29.0,1.30.1,1.31.0",
+    )
+
+
+def _report(search: _Search, clock: Clock, package: str, candidates: Sequence[str], first_bad: int | None) -> Report:
+    tried = tuple(
+        TriedVersion(version, str(row.outcome), row.headline, row.seconds)
+        for version, row in sorted(search.tried.items(), key=lambda item: release(item[0]))
+    )
+    parts = (TriedVersions(package, tried), Timing(clock.passed()))
+    if first_bad is None:
+        first, last = candidates[0], candidates[-1]
+        headline = f"{package} {last} is no worse than {first}: {search.tried[last].outcome}"
+        return Report("fleet bisect", Verdict.CANNOT_TELL, parts, headline=headline)
+    before, after = candidates[first_bad - 1], candidates[first_bad]
+    worse, fine = search.tried[after], search.tried[before]
+    headline = f"{package} {after} is the first that is worse: {worse.headline}; {before}: {fine.outcome}"
+    return Report("fleet bisect", Verdict.DONE, parts, headline=headline)

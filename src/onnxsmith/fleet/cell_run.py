@@ -1,0 +1,183 @@
+"""Runs a cell: its steps one after the other, and puts its row into the store.
+
+An engine calls `compute`, on this machine or on another. It gives the key only: the row goes to the store, so that a
+worker that is lost after the cell takes no result with it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.system import children
+from onnxsmith.fleet import environments, step_process
+from onnxsmith.fleet.cells import Cell
+from onnxsmith.fleet.row import Outcome, Row, StepResult
+from onnxsmith.fleet.sources import address
+from onnxsmith.fleet.steps import Role, Step
+from onnxsmith.fleet.stores.base import opened
+from onnxsmith.graph.files import digest
+from onnxsmith.graph.files.save import named_data
+
+_UNSAFE = re.compile(r"[^\w.=+-]+")
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+"""Variables that limit the threads of a process in the libraries that compute."""
+
+
+def compute(cell: Cell, store: str, again: bool = False) -> tuple[str, float]:
+    """Computes a cell unless the store has its row, and returns its key and the seconds that it took. `again` computes
+    it in any case.
+
+    Raises:
+        OnnxsmithError: the errors of the store.
+        StoppedError: the run was stopped meanwhile.
+    """
+    began = time.monotonic()
+    rows = opened(store)
+    if again or not rows.known([cell.key]):
+        rows.put(run(cell))
+    return cell.key, time.monotonic() - began
+
+
+def run(cell: Cell) -> Row:
+    """Runs the steps of a cell, and returns its row. Each step is a process of its own; a step that fails to write a
+    model ends the cell.
+
+    Raises:
+        StoppedError: the run was stopped meanwhile.
+    """
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="onnxsmith-cell-", ignore_cleanup_errors=True) as temporary:
+        chain = _Chain(cell, Path(temporary))
+        results = chain.results()
+        files = chain.kept()
+    worst = max(results, key=lambda result: result.outcome.harm, default=None)
+    return Row(
+        key=cell.key,
+        model=cell.model.name,
+        setting=cell.setting,
+        environment=cell.environment.name,
+        outcome=worst.outcome if worst is not None else Outcome.DONE,
+        headline=worst.headline if worst is not None else "no step was needed",
+        problem=worst.problem if worst is not None else "",
+        seconds=time.monotonic() - began,
+        at=datetime.datetime.now(tz=datetime.UTC).isoformat(timespec="seconds"),
+        machine=platform.node(),
+        versions=chain.versions,
+        files=files,
+        steps=tuple(results),
+    )
+
+
+def lost(cell: Cell, why: str) -> Row:
+    """Returns the row of a cell that no worker survived."""
+    at = datetime.datetime.now(tz=datetime.UTC).isoformat(timespec="seconds")
+    place = {"model": cell.model.name, "setting": cell.setting, "environment": cell.environment.name}
+    return Row(cell.key, **place, outcome=Outcome.LOST, headline=why, problem="", seconds=0.0, at=at, machine="",
+               versions={}, files={}, steps=())  # fmt: skip
+
+
+class _Chain:
+    """The steps of a cell while they run. The present model is the file that the next step reads."""
+
+    def __init__(self, cell: Cell, temporary: Path) -> None:
+        self._cell, self._temporary = cell, temporary
+        self._present = cell.model.argument
+        self._first = self._present if cell.model.is_file else ""
+        self._written: list[Path] = []
+        self.versions: dict[str, str] = {}
+
+    def results(self) -> list[StepResult]:
+        """Runs the steps."""
+        try:
+            python = environments.interpreter(self._cell.environment)
+            self.versions = environments.versions_of(python)
+            if self._cell.model.address:
+                self._present = self._first = address.fetched(self._cell.model.address, self._temporary / "source")
+        except OnnxsmithError as error:
+            return [_failed("prepare", error)]
+        results = []
+        for number, step in enumerate(self._cell.steps, 1):
+            results.append(self._step(number, step, python))
+            writes = step.role in (Role.MAKES, Role.REWRITES)
+            if writes and not self._took_over(number, step):
+                break
+        return results
+
+    def _step(self, number: int, step: Step, python: str) -> StepResult:
+        words = self._words(number, step)
+        folder = self._temporary / f"step-{number}"
+        folder.mkdir()
+        result = step_process.run(
+            step.verb,
+            words,
+            python=python,
+            folder=self._cell.folder,
+            seconds=self._cell.limits.seconds,
+            memory=self._cell.limits.bytes,
+            variables={**children.HERE.temporary(str(folder)), **self._threads()},
+        )
+        shown = tuple(word.replace(str(self._temporary), "TEMPORARY") for word in result.command)
+        return replace(result, command=shown)
+
+    def _words(self, number: int, step: Step) -> list[str]:
+        if step.role is Role.COMPARES:
+            return [self._first, self._present, *step.options]
+        if step.role is Role.READS:
+            return [self._present, *step.options]
+        target = self._target(number, step)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)  # the file of an earlier run would pass for that of this step
+        return [self._present, *step.options, "-o", self._shown(target)]
+
+    def _target(self, number: int, step: Step) -> Path:
+        """Returns the file that a step writes: in the folder of the plan's `keep`, or in the temporary folder."""
+        name = f"{number}-{step.verb}.onnx"
+        if not self._cell.keep:
+            return self._temporary / name
+        parts = [self._cell.model.name, self._cell.setting, self._cell.environment.name]
+        return Path(self._cell.folder).joinpath(self._cell.keep, *(_UNSAFE.sub("_", part) for part in parts), name)
+
+    def _shown(self, target: Path) -> str:
+        """Returns the path as the step gets it, relative to the plan's folder if it lies there."""
+        folder = Path(self._cell.folder)
+        return str(target.relative_to(folder) if target.is_relative_to(folder) else target)
+
+    def _took_over(self, number: int, step: Step) -> bool:
+        """Takes the written file as the present model. Returns whether there is one."""
+        target = self._target(number, step)
+        if not target.exists():
+            return False
+        self._written.append(target)
+        self._present = self._shown(target)
+        self._first = self._first or self._present
+        return True
+
+    def _threads(self) -> Mapping[str, str]:
+        """Returns variables that keep cells that run side by side from taking all cores each."""
+        count = self._cell.threads
+        return {} if not count else {name: str(count) for name in _THREADS if name not in os.environ}
+
+    def kept(self) -> dict[str, str]:
+        """Returns the kept files with their digests."""
+        if not self._cell.keep:
+            return {}
+        data = [target.parent / name for target in self._written for name in named_data(target)]
+        return {self._shown(file): digest.sha256(file) for file in (*self._written, *data) if file.is_file()}
+
+
+def _failed(verb: str, error: OnnxsmithError) -> StepResult:
+    return StepResult(verb, (), Outcome.FAILED, error.problem.what, 0.0, error.problem.id, None, str(error.problem))
+
+
+def is_kept(files: Mapping[str, str], folder: Path) -> bool:
+    """Whether the kept files of a row are still there."""
+    return all((folder / name).is_file() for name in files)

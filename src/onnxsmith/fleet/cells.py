@@ -1,0 +1,194 @@
+"""Makes the cells of a plan: one for each model, setting and environment."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+from onnxsmith.base import rooms
+from onnxsmith.base.clock import stage
+from onnxsmith.base.problem import problem
+from onnxsmith.base.words import in_place_of
+from onnxsmith.fleet import environments
+from onnxsmith.fleet.digests import Digests, remembered
+from onnxsmith.fleet.plan import Environment, Limits, ModelEntry, Plan
+from onnxsmith.fleet.sources.base import Model, Source
+from onnxsmith.fleet.steps import Step, needed
+
+_FORMAT = 1
+"""The format of rows. It is part of each key: rows of another format are computed again."""
+_BASELINE = ("baseline.json", "baseline.zip")
+"""The files that `baseline check` reads if its options name no other."""
+_KEY = 32
+"""Hexadecimal digits of a key: 128 bits, so that equal keys of different cells need not be expected."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: what an engine needs to run it anywhere.
+
+    `key` follows from all that may change the result: the bytes of the model and of files that options name, the steps,
+    the environment and the limits. `folder` is the folder of the plan, in which the steps run.
+    """
+
+    key: str
+    model: Model
+    setting: str
+    environment: Environment
+    steps: tuple[Step, ...]
+    folder: str
+    limits: Limits
+    keep: str = ""
+    threads: int = 0
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Returns the model, the setting and the environment: the cell's place in the table."""
+        return self.model.name, self.setting, self.environment.name
+
+
+def of_plan(plan: Plan) -> list[Cell]:
+    """Returns the cells of a plan, in the order of the plan.
+
+    Raises:
+        OnnxsmithError: `fleet/no-models`, `fleet/plan`, `fleet/model-unreadable`, and the errors of sources and
+            environments.
+    """
+    with stage("read the models"), remembered() as digests:
+        stamps = {environment.name: environments.stamp(environment) for environment in plan.environments}
+        options = _OptionFiles(plan.folder, digests)
+        cells = []
+        for model, entry in models(plan):
+            content = [digests.files(model.files, plan.folder), digests.files(entry.depends, plan.folder), model.stamp]
+            for setting, steps in plan.settings.items():
+                if entry.settings and setting not in entry.settings:
+                    continue
+                listed = tuple(_with_options(step, entry, model) for step in needed(steps, is_file=model.is_file))
+                for environment in plan.environments:
+                    identity = [
+                        _FORMAT,
+                        model.argument,
+                        *content,
+                        [[step.verb, step.options, options.digest(step)] for step in listed],
+                        stamps[environment.name],
+                        [plan.limits.seconds, plan.limits.bytes],
+                        [plan.keep, model.name, setting, environment.name] if plan.keep else [],
+                    ]
+                    key = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:_KEY]
+                    folder = str(plan.folder)
+                    cells.append(Cell(key, model, setting, environment, listed, folder, plan.limits, plan.keep))
+    return cells
+
+
+def models(plan: Plan) -> list[tuple[Model, ModelEntry]]:
+    """Returns the models of a plan with the entries that name them. A model that two entries name counts once: the
+    later entry wins, as a single file after a pattern.
+
+    Raises:
+        OnnxsmithError: `fleet/no-models` if an entry names none, or all are excluded.
+    """
+    excluded = [entry.source[1:] for entry in plan.models if entry.source.startswith("!")]
+    listed: dict[str, tuple[Model, ModelEntry]] = {}
+    for entry in plan.models:
+        if entry.source.startswith("!"):
+            continue
+        _refuse_unknown_settings(entry, plan)
+        matched = _models_of(entry.source, plan.folder)
+        if not matched:
+            raise problem(
+                "fleet/no-models",
+                f"no model is called {entry.source!r}",
+                where=entry.where,
+                why=f"there is no such file in {plan.folder}",
+                fix="correct the path; paths are relative to the plan's folder",
+            )
+        if entry.name and len(matched) == 1:
+            matched = [replace(matched[0], name=entry.name)]
+        for model in matched:
+            if not any(fnmatchcase(model.argument, pattern) for pattern in excluded):
+                listed[model.argument] = (model, entry)
+    if not listed:
+        raise problem(
+            "fleet/no-models", "all models are excluded", where=str(plan.path), fix="shorten the list of exclude"
+        )
+    _refuse_equal_names(plan, [model for model, _ in listed.values()])
+    return list(listed.values())
+
+
+def shard(cells: Sequence[Cell], number: int, count: int) -> list[Cell]:
+    """Returns one of `count` parts of the cells. The keys decide, so every machine makes the same parts; a part has
+    cells of all models and settings."""
+    ordered = sorted(cells, key=lambda cell: cell.key)
+    return ordered[number - 1 :: count]
+
+
+def by_key(cells: Iterable[Cell]) -> dict[str, Cell]:
+    """Returns the cells by key. Cells with one key, such as two settings with equal steps, are computed once."""
+    return {cell.key: cell for cell in cells}
+
+
+@cache
+def _sources() -> list[Source]:
+    return sorted(rooms.members("onnxsmith.fleet.sources", Source).values(), key=lambda source: source.rank)
+
+
+def _models_of(text: str, folder: Path) -> list[Model]:
+    source = next(source for source in _sources() if source.takes(text, folder))
+    return list(source.models(text, folder))
+
+
+def _refuse_unknown_settings(entry: ModelEntry, plan: Plan) -> None:
+    for setting in entry.settings:
+        if setting not in plan.settings:
+            raise problem(
+                "fleet/plan",
+                f"there is no setting {setting!r}",
+                where=entry.where,
+                fix=in_place_of(setting, list(plan.settings)),
+            )
+
+
+def _refuse_equal_names(plan: Plan, listed: Sequence[Model]) -> None:
+    names: set[str] = set()
+    for model in listed:
+        if model.name in names:
+            raise problem(
+                "fleet/plan",
+                f"two models are called {model.name!r}",
+                where=str(plan.path),
+                fix="give one of them another name: { source = …, name = … }",
+            )
+        names.add(model.name)
+
+
+def _with_options(step: Step, entry: ModelEntry, model: Model) -> Step:
+    of_model = model.options if step.verb == "export" else ()
+    return Step(step.verb, (*of_model, *step.options, *entry.options.get(step.verb, ())))
+
+
+class _OptionFiles:
+    """Digests of the files that options name: `--data calibration.npz`, `--input x=photo.png`."""
+
+    def __init__(self, folder: Path, digests: Digests) -> None:
+        self._folder, self._digests = folder, digests
+
+    def digest(self, step: Step) -> list[str]:
+        """Returns the digests of the files that a step reads beside the model, in their order."""
+        names = (*step.options, *(_BASELINE if step.verb == "baseline check" else ()))
+        return [self._digests.file(file) for word in names for file in self._files(word)]
+
+    def _files(self, word: str) -> Iterator[Path]:
+        for text in dict.fromkeys((word, word.partition("=")[2])):
+            path = self._folder / text
+            try:
+                if text and path.is_file():
+                    yield path
+                elif text and path.is_dir() and text not in (".", ".."):
+                    yield from sorted(file for file in path.rglob("*") if file.is_file())
+            except (OSError, ValueError):  # too long for a name; a null byte
+                continue

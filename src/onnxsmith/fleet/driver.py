@@ -1,0 +1,187 @@
+"""Hands cells to an engine, a few more than it can run, and takes note of those that end."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from onnxsmith.base import clock
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.words import several
+from onnxsmith.fleet import cell_run
+from onnxsmith.fleet.cells import Cell
+from onnxsmith.fleet.engines.base import Engine, Running
+from onnxsmith.fleet.remaining import Remaining, Work
+from onnxsmith.fleet.stores.base import Store
+
+_AHEAD = 2
+"""Cells that are handed over for each worker, so that none waits for the next. A choice."""
+_STEPS = 10
+"""Lines of progress, where progress is lines: one for each tenth of the cells."""
+_DIED = "every worker that ran it died"
+
+
+@dataclass
+class Progress:
+    """What happened to the cells of a run. `stopped` is why not all of them were computed."""
+
+    computed: int = 0
+    stopped: Problem | None = None
+    estimates: list[tuple[float, float]] = field(default_factory=list)
+    """Pairs of the seconds since the start, and the seconds that were then expected to be left."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Cells to compute.
+
+    `again` are the keys of those that have a row already. `before` has the seconds of an earlier run by place, `sizes`
+    the bytes of models by name. `progress` tells what happened, also if the run is interrupted.
+    """
+
+    cells: Sequence[Cell]
+    store: Store
+    again: Collection[str] = ()
+    before: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
+
+
+def compute(job: Job, engine: Engine, *, workers: int = 0, scheduler: str = "") -> None:
+    """Computes the cells, each once. Returns when all rows are in the store, or the engine or the store is gone: then
+    `job.progress.stopped` says why.
+
+    Raises:
+        KeyboardInterrupt: after everything that ran was ended.
+        OnnxsmithError: `fleet/engine` if the engine cannot be started.
+    """
+    if not job.cells:
+        return
+    with engine.running(workers, scheduler) as running:
+        _Flow(job, engine, running).run()
+
+
+class _Flow:
+    """The cells on their way through an engine."""
+
+    def __init__(self, job: Job, engine: Engine, running: Running) -> None:
+        self._job, self._engine, self._running, self._progress = job, engine, running, job.progress
+        self._ended: queue.SimpleQueue[tuple[Cell, Future[tuple[str, float]]]] = queue.SimpleQueue()
+        self._queued: deque[tuple[str, str, str]] = deque()
+        self._begun: dict[tuple[str, str, str], float] = {}
+        work = [Work(cell.place, job.sizes.get(cell.model.name, 0), job.before.get(cell.place)) for cell in job.cells]
+        self._remaining = Remaining(work, running.workers)
+        self._start = time.monotonic()
+        self._shown = -1
+        self._text = ""
+
+    def run(self) -> None:
+        """Runs all cells."""
+        waiting = iter(self._job.cells)
+        in_flight = 0
+        for cell in waiting:
+            self._submit(cell)
+            in_flight += 1
+            if in_flight >= _AHEAD * self._running.workers:
+                break
+        self._show()
+        while in_flight:
+            cell, future = self._next()
+            in_flight -= 1
+            if not self._take(cell, future):
+                return
+            self._show()
+            following = next(waiting, None)
+            if following is not None:
+                self._submit(following)
+                in_flight += 1
+
+    def _submit(self, cell: Cell) -> None:
+        self._queued.append(cell.place)
+        self._note_begun()
+        future = self._running.executor.submit(
+            cell_run.compute, cell, self._job.store.address, cell.key in self._job.again
+        )
+        future.add_done_callback(partial(self._put, cell))
+
+    def _note_begun(self) -> None:
+        """Notes which cells run now: engines take them in the order in which they were handed over."""
+        while self._queued and len(self._begun) < self._running.workers:
+            self._begun[self._queued.popleft()] = time.monotonic()
+
+    def _put(self, cell: Cell, future: Future[tuple[str, float]]) -> None:
+        self._ended.put((cell, future))
+
+    def _next(self) -> tuple[Cell, Future[tuple[str, float]]]:
+        """Waits for a cell to end. It wakes now and then, so that Ctrl-C is heard on every system."""
+        while True:
+            try:
+                return self._ended.get(timeout=1.0)
+            except queue.Empty:
+                continue
+
+    def _take(self, cell: Cell, future: Future[tuple[str, float]]) -> bool:
+        """Notes how a cell ended. Returns whether the others can go on."""
+        error: BaseException | None
+        try:
+            error = future.exception()
+        except CancelledError as cancelled:
+            error = cancelled
+        if cell.place in self._begun:
+            del self._begun[cell.place]
+        else:
+            self._queued.remove(cell.place)
+        self._note_begun()
+        if error is not None and self._engine.worker_died(error):
+            self._job.store.put(cell_run.lost(cell, _DIED))
+        elif error is not None:
+            self._progress.stopped = self._reason(error)
+            return False
+        self._progress.computed += 1
+        self._remaining.finished(cell.place, future.result()[1] if error is None else 0.0)
+        return True
+
+    def _reason(self, error: BaseException) -> Problem:
+        if isinstance(error, OnnxsmithError):
+            return error.problem
+        if self._engine.is_gone(error):
+            return Problem(
+                "fleet/engine-lost",
+                "the scheduler went away",
+                why=f"{type(error).__name__}: {error}",
+                fix="run again with --resume: the rows in the store are kept",
+            )
+        raise error
+
+    def _show(self) -> None:
+        done, total = self._progress.computed, len(self._job.cells)
+        if done * _STEPS // total == self._shown and done:
+            clock.advance(self._text, done, total)
+            return
+        self._shown = done * _STEPS // total
+        left = self._remaining.seconds(self._elapsed())
+        if left is not None:
+            self._progress.estimates.append((time.monotonic() - self._start, left))
+        self._text = f"{done:,} of {several(total, 'cell')}" + (f", about {_span(left)} left" if left else "")
+        clock.advance(self._text, done, total)
+
+    def _elapsed(self) -> dict[tuple[str, str, str], float]:
+        now = time.monotonic()
+        return {place: now - began for place, began in self._begun.items()}
+
+
+def _span(seconds: float) -> str:
+    """Writes a time with the precision of an estimate."""
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def with_threads(cells: Sequence[Cell], threads: int) -> list[Cell]:
+    """Returns the cells with a limit of threads for each process."""
+    return [replace(cell, threads=threads) for cell in cells]

@@ -1,0 +1,1 @@
+"""Engines that run cells: `concurrent.futures` executors, one file each."""

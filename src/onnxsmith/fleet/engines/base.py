@@ -1,0 +1,37 @@
+"""The base class of engines. An engine is an executor of `concurrent.futures`, and what it says when it breaks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Running:
+    """A running engine. `workers` is the number of cells that run at the same time."""
+
+    executor: Executor
+    workers: int
+
+
+class Engine(ABC):
+    """One engine."""
+
+    @abstractmethod
+    def running(self, workers: int, scheduler: str) -> AbstractContextManager[Running]:
+        """Starts the engine for a block. `workers` is 0 for as many as there are cores; `scheduler` is an address, or
+        "".
+
+        Raises:
+            OnnxsmithError: `fleet/engine` if it cannot be started.
+        """
+
+    def worker_died(self, error: BaseException) -> bool:
+        """Whether the error of a future says that the workers died on which the cell was tried."""
+        return False
+
+    def is_gone(self, error: BaseException) -> bool:
+        """Whether the error of a future says that the engine is gone, so that nothing more can be run."""
+        return False

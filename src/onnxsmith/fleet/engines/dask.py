@@ -1,0 +1,77 @@
+"""Runs cells on a cluster of Dask, or on one that it starts here."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from onnxsmith.base.problem import problem
+from onnxsmith.base.system import machine
+from onnxsmith.fleet import step_process
+from onnxsmith.fleet.engines.base import Engine, Running
+
+_CONNECT = 15.0
+"""Seconds to wait for a scheduler. A choice: a scheduler on the same network answers in one."""
+
+
+class Dask(Engine):
+    """`dask.distributed`. With an address, its workers need the same onnxsmith, and the same paths for the models and
+    the store. Without one, a scheduler and a worker with threads are started in this process."""
+
+    @contextmanager
+    def running(self, workers: int, scheduler: str) -> Iterator[Running]:
+        try:
+            distributed: Any = importlib.import_module("distributed")
+        except ImportError as error:
+            raise problem(
+                "fleet/engine",
+                "Dask is not installed",
+                why=str(error),
+                fix="`pip install onnxsmith[fleet]`; or leave --engine out",
+            ) from error
+        with step_process.stoppable():
+            cluster: Any = None
+            client: Any
+            try:
+                if scheduler:
+                    client = distributed.Client(scheduler, timeout=_CONNECT, set_as_default=False)
+                else:
+                    count = workers or machine.HERE.cores()
+                    cluster = distributed.LocalCluster(
+                        n_workers=1,
+                        threads_per_worker=count,
+                        processes=False,
+                        dashboard_address=None,
+                        memory_limit=None,
+                    )
+                    client = distributed.Client(cluster, set_as_default=False)
+            except (OSError, TimeoutError, ValueError) as error:
+                if cluster is not None:
+                    cluster.close()
+                raise problem(
+                    "fleet/engine",
+                    "the scheduler does not answer",
+                    where=scheduler,
+                    why=f"{type(error).__name__}: {error}",
+                    fix="start it with `dask scheduler`, workers with `dask worker ADDRESS`; or leave --scheduler out",
+                ) from error
+            try:
+                threads = sum(client.nthreads().values()) if scheduler else count
+                yield Running(client.get_executor(pure=False), workers or max(threads, 1))
+            except BaseException:
+                step_process.stop_all()
+                raise
+            finally:
+                with suppress(Exception):
+                    client.close(timeout=2)
+                if cluster is not None:
+                    with suppress(Exception):
+                        cluster.close(timeout=5)
+
+    def worker_died(self, error: BaseException) -> bool:
+        return type(error).__name__ == "KilledWorker"
+
+    def is_gone(self, error: BaseException) -> bool:
+        return type(error).__name__ in ("CancelledError", "FutureCancelledError", "CommClosedError", "TimeoutError")

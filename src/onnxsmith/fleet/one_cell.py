@@ -1,0 +1,137 @@
+"""Runs one cell of a plan: for a shell command, or here with everything shown."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.report.base import Part, Report
+from onnxsmith.base.report.parts.fleet import CellStep, CellSteps
+from onnxsmith.base.report.parts.written_files import Timing
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.words import first_few, in_place_of
+from onnxsmith.fleet import cell_run, environments, plan_reader
+from onnxsmith.fleet import cells as cell_lists
+from onnxsmith.fleet.cells import Cell
+from onnxsmith.fleet.plan import HERE
+from onnxsmith.fleet.row import Outcome, Row, StepResult
+from onnxsmith.fleet.stores.base import closing, opened
+from onnxsmith.fleet.verbs import address_of
+
+_SHOWN = 8
+"""Limits the names that a problem lists. A choice."""
+
+
+@closing()
+def compute(path: str | Path, key: str, store: str = "") -> Report:
+    """Computes the cell of a key, and puts its row into the store.
+
+    Raises:
+        OnnxsmithError: `fleet/no-cell` if the plan has no such cell; the errors of reading the plan and the store.
+    """
+    with Clock() as clock:
+        plan = plan_reader.read(path)
+        cells = cell_lists.by_key(cell_lists.of_plan(plan))
+        if key not in cells:
+            raise problem(
+                "fleet/no-cell",
+                f"the plan has no cell {key}",
+                where=str(path),
+                why="the key follows from the model's bytes, the steps and the versions, and one of them changed",
+                fix=f"list the cells anew: `{shlex.join(['onnxsmith', 'fleet', 'list', str(path)])}`",
+            )
+        address = address_of(plan, store)
+        cell_run.compute(cells[key], address)
+        row = opened(address).row(key)
+        assert row is not None
+        return _report("fleet cell", cells[key], row, clock, whole=False)
+
+
+def why(path: str | Path, model: str, setting: str = "", environment: str = "") -> Report:
+    """Runs a cell again here, and returns everything that its steps report. The store keeps the row that it has.
+
+    Raises:
+        OnnxsmithError: `fleet/no-cell` if there is no such cell, or several; the errors of reading the plan.
+    """
+    with Clock() as clock:
+        plan = plan_reader.read(path)
+        cell = chosen(cell_lists.of_plan(plan), path, model, setting, environment)
+        with stage(f"run {cell.model.name}"):
+            row = cell_run.run(cell)
+        return _report("fleet why", cell, row, clock, whole=True)
+
+
+def chosen(cells: Sequence[Cell], path: str | Path, model: str, setting: str, environment: str) -> Cell:
+    """Returns the cell of a model: the only one, or that of the named setting and environment.
+
+    Raises:
+        OnnxsmithError: `fleet/no-cell`.
+    """
+    names = list(dict.fromkeys(cell.model.name for cell in cells))
+    same = [name for name in names if name == model] or [name for name in names if Path(name).stem == Path(model).stem]
+    if len(same) != 1:
+        raise problem(
+            "fleet/no-cell",
+            f"the plan has no model {model!r}" if not same else f"{model!r} may be several models",
+            where=str(path),
+            fix=in_place_of(model, names[:_SHOWN]) if not same else f"write one of: {first_few(same, _SHOWN)}",
+        )
+    fitting = [
+        cell
+        for cell in cells
+        if cell.model.name == same[0]
+        and (not setting or cell.setting == setting)
+        and (not environment or cell.environment.name == environment)
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    of_model = [cell for cell in cells if cell.model.name == same[0]]
+    options = [
+        f"--setting {shlex.quote(cell.setting)} --environment {shlex.quote(cell.environment.name)}" for cell in of_model
+    ]
+    raise problem(
+        "fleet/no-cell",
+        f"{same[0]} has no such cell" if not fitting else f"{same[0]} has {len(fitting)} such cells",
+        where=str(path),
+        fix="; or ".join(f"add {words}" for words in options[:_SHOWN]),
+    )
+
+
+def _report(command: str, cell: Cell, row: Row, clock: Clock, *, whole: bool) -> Report:
+    steps = tuple(
+        CellStep(result.verb, _typed(cell, result), str(result.outcome), result.headline, result.seconds, result.said)
+        for result in row.steps
+    )
+    parts: list[Part] = [CellSteps(cell.folder, steps)]
+    problems: list[Problem] = []
+    for result in row.steps if whole else ():
+        report = _read(result)
+        if report is not None:
+            parts += [part for part in report.parts if part.kind() != "timing"]
+            problems += report.problems
+    place = " ".join([cell.model.name, cell.setting, *([cell.environment.name] * (cell.environment.name != HERE))])
+    verdict = Verdict.DONE if row.outcome is Outcome.DONE else Verdict.DIFFERENT
+    headline = f"{place}: {row.outcome}: {row.headline}"
+    return Report(command, verdict, (*parts, Timing(clock.passed())), tuple(problems), headline=headline)
+
+
+def _typed(cell: Cell, result: StepResult) -> str:
+    """Returns the step as it is typed in the plan's folder. Files of the temporary folder get names in that folder."""
+    words = [word.replace("TEMPORARY/", "") for word in result.command]
+    if cell.environment.name != HERE and words:
+        words[:1] = [environments.interpreter(cell.environment), "-m", "onnxsmith"]
+    return shlex.join(words)
+
+
+def _read(result: StepResult) -> Report | None:
+    """Returns the report of a step; None if there is none, or another version of onnxsmith wrote it."""
+    if result.report is None:
+        return None
+    try:
+        return Report.from_json(json.dumps(result.report))
+    except OnnxsmithError:
+        return None

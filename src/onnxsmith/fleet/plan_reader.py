@@ -1,0 +1,211 @@
+"""Reads a plan from TOML. A mistake names its line and the nearest key."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import in_place_of
+from onnxsmith.fleet import steps
+from onnxsmith.fleet.plan import HERE, Environment, Limits, ModelEntry, Plan
+from onnxsmith.fleet.steps import Step
+
+_KEYS = (
+    "name", "models", "exclude", "steps", "settings", "options", "environments", "workers", "time_limit",
+    "memory_limit", "keep", "store",
+)  # fmt: skip
+_MODEL_KEYS = ("source", "name", "settings", "depends", "options")
+_ENVIRONMENT_KEYS = ("python", "requirements")
+_UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", re.IGNORECASE)
+_EXAMPLE = 'a plan starts with: models = ["models/*.onnx"], then steps = ["simplify", "check"]'
+_DEFAULT = "default"
+"""The name of the setting of a plan that lists none."""
+
+
+def read(path: str | Path) -> Plan:
+    """Reads the plan in the file.
+
+    Raises:
+        OnnxsmithError: `fleet/plan-file` if the file cannot be read or is not TOML; `fleet/plan` for a mistake in it.
+    """
+    file = Path(path)
+    try:
+        text = file.read_bytes().decode("utf-8")
+        content = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        refused = isinstance(error, OSError)
+        raise problem(
+            "fleet/plan-file",
+            "the plan cannot be read" if refused else "the plan is not TOML",
+            where=str(file),
+            why=(error.strerror or str(error)) if isinstance(error, OSError) else str(error),
+            fix="give the path of the plan" if refused else f"correct that place; {_EXAMPLE}",
+        ) from error
+    return _Reader(file, text, content).plan()
+
+
+class _Reader:
+    """Turns the content of a file into a plan."""
+
+    def __init__(self, file: Path, text: str, content: Mapping[str, Any]) -> None:
+        self._file, self._lines, self._text, self._content = file, text.splitlines(), text, content
+
+    def plan(self) -> Plan:
+        """Returns the plan."""
+        self._refuse_unknown(self._content, _KEYS)
+        return Plan(
+            path=self._file,
+            name=self._word("name") or self._file.stem,
+            models=self._models(),
+            settings=self._settings(),
+            environments=self._environments(),
+            limits=Limits(self._number("time_limit", Limits.seconds), self._size("memory_limit")),
+            workers=int(self._number("workers", 0)),
+            keep=self._word("keep"),
+            store=self._word("store"),
+            text=self._text,
+        )
+
+    def _models(self) -> tuple[ModelEntry, ...]:
+        entries = self._content.get("models")
+        if not isinstance(entries, list) or not entries:
+            raise self._mistake("the plan names no models", "models", fix=_EXAMPLE)
+        excluded = self._texts("exclude", self._content)
+        entries = [self._model(entry) for entry in entries]
+        for pattern in excluded:
+            entries.append(ModelEntry(f"!{pattern}", where=self._place("exclude")))
+        return tuple(entries)
+
+    def _model(self, entry: Any) -> ModelEntry:
+        if isinstance(entry, str):
+            return ModelEntry(entry, where=self._place(entry, is_value=True))
+        if not isinstance(entry, dict) or not isinstance(entry.get("source"), str):
+            fix = 'write "models/a.onnx", or { source = "models/a.onnx", name = "a" }'
+            raise self._mistake(f"a model is a text or a table with source, not {entry!r}", "models", fix=fix)
+        place = self._place(entry["source"], is_value=True)
+        self._refuse_unknown(entry, _MODEL_KEYS)
+        options = self._options(entry.get("options", {}))
+        return ModelEntry(
+            entry["source"],
+            name=str(entry.get("name", "")),
+            options=options,
+            settings=self._texts("settings", entry),
+            depends=self._texts("depends", entry),
+            where=place,
+        )
+
+    def _settings(self) -> dict[str, tuple[Step, ...]]:
+        common, options = self._steps(self._content), self._options(self._content.get("options", {}))
+        tables = self._content.get("settings", {_DEFAULT: {}})
+        if not isinstance(tables, dict) or not tables or not all(isinstance(table, dict) for table in tables.values()):
+            fix = 'write a table for each setting: [settings.opset23], and in it opset = "--ir-version 11"'
+            raise self._mistake("settings are tables", "settings", fix=fix)
+        return {name: self._setting(name, table, common, options) for name, table in tables.items()}
+
+    def _setting(
+        self, name: str, table: Mapping[str, Any], common: Sequence[str], options: Mapping[str, tuple[str, ...]]
+    ) -> tuple[Step, ...]:
+        verbs = self._steps(table) or common
+        own = self._options({key: value for key, value in table.items() if key != "steps"})
+        for verb in own:
+            if verb not in verbs:
+                listed = f"the steps of {name} are {', '.join(verbs) or 'none'}"
+                fix = in_place_of(verb, verbs) if verbs else "add steps"
+                raise self._mistake(f"{verb!r} has options, but is no step", verb, why=listed, fix=fix)
+        if not verbs:
+            raise self._mistake(f"the setting {name!r} has no steps", name, fix='add steps = ["simplify", "check"]')
+        steps_there = tuple(Step(verb, (*options.get(verb, ()), *own.get(verb, ()))) for verb in verbs)
+        self._refuse_order(name, steps_there)
+        return steps_there
+
+    def _refuse_order(self, name: str, listed: Sequence[Step]) -> None:
+        """Raises if a step can never have what it reads."""
+        writes = False
+        for place, step in enumerate(listed):
+            if step.role is steps.Role.MAKES and place:
+                raise self._mistake(
+                    f"in {name!r}, export comes after {listed[place - 1].verb}", name, fix="put export first"
+                )
+            if step.role is steps.Role.COMPARES and not writes:
+                why = "it compares the first model file of a cell with the present one, and these are the same"
+                fix = f'put a verb that writes a model in front: ["simplify", "{step.verb}"]'
+                raise self._mistake(f"in {name!r}, {step.verb} has nothing to compare", name, why=why, fix=fix)
+            writes = writes or step.role is steps.Role.REWRITES
+
+    def _environments(self) -> tuple[Environment, ...]:
+        tables = self._content.get("environments", {HERE: {}})
+        if not isinstance(tables, dict) or not tables or not all(isinstance(table, dict) for table in tables.values()):
+            fix = 'write a table for each: [environments.newest], and in it requirements = ["onnxruntime==1.32.0"]'
+            raise self._mistake("environments are tables", "environments", fix=fix)
+        environments = []
+        for name, table in tables.items():
+            self._refuse_unknown(table, _ENVIRONMENT_KEYS)
+            python, requirements = self._word("python", table), self._texts("requirements", table)
+            environments.append(Environment(name, python, requirements))
+        return tuple(environments)
+
+    def _steps(self, table: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(steps.verb(name, self._place(name, is_value=True)) for name in self._texts("steps", table))
+
+    def _options(self, table: Any) -> dict[str, tuple[str, ...]]:
+        if not isinstance(table, dict):
+            fix = 'write a table of verbs: [options], and in it check = "--target openvino"'
+            raise self._mistake("options are a table", "options", fix=fix)
+        options: dict[str, tuple[str, ...]] = {}
+        for key, value in table.items():
+            verb = steps.verb(key, self._place(key))
+            words = steps.words(value)
+            if words is None:
+                fix = f'write a text or a list of texts: {key} = "--dim batch=4"'
+                raise self._mistake(f"the options of {key} are {value!r}", key, fix=fix)
+            options[verb] = words
+        return options
+
+    def _texts(self, key: str, table: Mapping[str, Any]) -> tuple[str, ...]:
+        value = table.get(key, [])
+        if isinstance(value, str):
+            value = [value]
+        if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+            raise self._mistake(f"{key} is a list of texts, not {value!r}", key, fix=f'write {key} = ["…"]')
+        return tuple(value)
+
+    def _word(self, key: str, table: Mapping[str, Any] | None = None) -> str:
+        value = (self._content if table is None else table).get(key, "")
+        if not isinstance(value, str):
+            raise self._mistake(f"{key} is a text, not {value!r}", key, fix=f'write {key} = "{value}"')
+        return value
+
+    def _number(self, key: str, default: float) -> float:
+        value = self._content.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            raise self._mistake(f"{key} is a number, not {value!r}", key, fix=f"write {key} = {default or 2:g}")
+        return float(value)
+
+    def _size(self, key: str) -> int:
+        value = self._content.get(key, 0)
+        match = _SIZE.fullmatch(str(value).strip())
+        if match is None or isinstance(value, bool):
+            raise self._mistake(f"{key} is a size in bytes, not {value!r}", key, fix=f'write {key} = "4GB"')
+        return int(float(match[1]) * _UNITS[match[2].upper()])
+
+    def _refuse_unknown(self, table: Mapping[str, Any], known: Sequence[str]) -> None:
+        for key in table:
+            if key not in known:
+                raise self._mistake(f"a plan has no key {key!r} here", key, fix=in_place_of(key, known))
+
+    def _mistake(self, what: str, key: str, *, why: str = "", fix: str = "") -> OnnxsmithError:
+        return problem("fleet/plan", what, where=self._place(key), why=why, fix=fix)
+
+    def _place(self, text: str, *, is_value: bool = False) -> str:
+        """Returns the file and the first line with the key, or with the text as a value."""
+        quoted = re.escape(text)
+        pattern = rf"[\"']{quoted}[\"']" if is_value else rf"(?:^|[\s{{,.\[])[\"']?{quoted}[\"']?\s*(?:=|\])"
+        for number, line in enumerate(self._lines, 1):
+            if re.search(pattern, line):
+                return f"{self._file}, line {number}"
+        return str(self._file)

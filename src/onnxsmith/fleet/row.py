@@ -1,0 +1,120 @@
+"""The row of a cell: what came out, as plain data."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+
+FORMAT = 1
+
+
+class Outcome(StrEnum):
+    """How a cell ended: a verdict of its steps, or how a process ended that gave none."""
+
+    DONE = "done"
+    CANNOT_TELL = "cannot-tell"
+    DIFFERENT = "different"
+    FAILED = "failed"
+    MEMORY = "memory"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    LOST = "lost"
+    """The workers of an engine died again and again, and with them whatever ran."""
+
+    @property
+    def harm(self) -> int:
+        """Returns the place of the outcome from good to bad."""
+        return list(Outcome).index(self)
+
+
+UNDECIDED = (Outcome.LOST,)
+"""Outcomes that say nothing about the model: such a cell is computed again by the next run."""
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """How a step ended. `command` is what was run, with paths relative to the plan's folder. `report` is the report as
+    plain data; None if the process gave none. `said` is the end of its standard error."""
+
+    verb: str
+    command: tuple[str, ...]
+    outcome: Outcome
+    headline: str
+    seconds: float
+    problem: str = ""
+    report: dict[str, Any] | None = None
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The result of a cell. `headline` and `problem` (an id, or "") are those of the worst step. `files` are kept files
+    with their SHA-256. `at` is the time of the end in UTC, ISO 8601; `machine` the name of the host."""
+
+    key: str
+    model: str
+    setting: str
+    environment: str
+    outcome: Outcome
+    headline: str
+    problem: str
+    seconds: float
+    at: str
+    machine: str
+    versions: dict[str, str]
+    files: dict[str, str]
+    steps: tuple[StepResult, ...]
+
+    def to_json(self) -> str:
+        """Returns the row as one line of JSON."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str, where: str) -> Self:
+        """Reads what `to_json` wrote.
+
+        Raises:
+            OnnxsmithError: `fleet/store` if the text is no row, or a later version wrote it.
+        """
+        try:
+            data = json.loads(text)
+            if data.pop("format") != FORMAT:
+                raise ValueError("another version of onnxsmith wrote it")
+            steps = tuple(
+                StepResult(**{**step, "command": tuple(step["command"]), "outcome": Outcome(step["outcome"])})
+                for step in data.pop("steps")
+            )
+            return cls(**{**data, "outcome": Outcome(data["outcome"])}, steps=steps)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise unreadable(where, str(error)) from error
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a table shows of a row."""
+
+    key: str
+    outcome: Outcome
+    headline: str
+    problem: str
+    seconds: float
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        """Returns the summary of a row."""
+        return cls(row.key, row.outcome, row.headline, row.problem, row.seconds)
+
+
+def unreadable(where: str, why: str) -> OnnxsmithError:
+    """Returns the problem of a store, or of a row in it, that cannot be read."""
+    return problem(
+        "fleet/store",
+        "the store cannot be read",
+        where=where,
+        why=why,
+        fix="give another store: --store other.sqlite; or use the version of onnxsmith that wrote it",
+    )

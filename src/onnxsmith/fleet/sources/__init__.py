@@ -1,0 +1,1 @@
+"""Kinds of models that a plan may name, one file each."""

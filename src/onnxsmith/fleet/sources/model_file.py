@@ -1,0 +1,23 @@
+"""ONNX files by path or pattern."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+
+from onnxsmith.fleet.sources.base import Model, Source
+
+
+class ModelFile(Source):
+    """`models/a.onnx`, `models/**/*.onnx`. Every text that no other kind takes is a path."""
+
+    rank = 9
+
+    def takes(self, text: str, folder: Path) -> bool:
+        return True
+
+    def models(self, text: str, folder: Path) -> Sequence[Model]:
+        names = sorted(glob.glob(text, root_dir=folder, recursive=True))  # noqa: PTH207 — takes absolute patterns too
+        files = [name for name in names if (folder / name).is_file()]
+        return [Model(Path(name).as_posix(), name, is_file=True, files=(name,)) for name in files]

@@ -1,0 +1,39 @@
+"""Runs one command of onnxsmith in a process that ends with the process that started it.
+
+Standard input is a pipe that the starter holds open. When the starter dies, however it dies, the pipe closes, and this
+process ends itself and the processes that it started.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import threading
+
+from onnxsmith.base.system import children, memory_limit
+
+
+def main() -> None:
+    """Runs the command of the words after the memory limit in bytes (0: none)."""
+    limit, *words = sys.argv[1:]
+    lifeline = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.set_inheritable(lifeline, False)
+    threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
+    if int(limit):
+        memory_limit.HERE.hold(int(limit))
+    sys.argv = ["onnxsmith", *words]
+    runpy.run_module("onnxsmith", run_name="__main__", alter_sys=False)
+
+
+def _watch(lifeline: int) -> None:
+    while os.read(lifeline, 1):
+        pass
+    children.HERE.end_own()
+
+
+if __name__ == "__main__":
+    main()

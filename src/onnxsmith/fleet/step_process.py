@@ -1,0 +1,161 @@
+"""Runs one step in a process of its own, under limits. A crash is a result."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import onnxsmith
+from onnxsmith.base.system import children
+from onnxsmith.fleet.row import Outcome, StepResult
+from onnxsmith.runtimes._call_limits import is_shortage
+
+_TAIL = 4000
+"""Limits the characters of standard error that a row keeps. A choice."""
+
+_running: set[subprocess.Popen[bytes]] = set()
+_lock = threading.Lock()
+_stopped = threading.Event()
+
+
+class StoppedError(Exception):
+    """The run was stopped while the step ran, so that the step has no result."""
+
+
+def stop_all() -> None:
+    """Ends all running steps of this process. Each raises StoppedError where it was called."""
+    _stopped.set()
+    with _lock:
+        processes = list(_running)
+    for process in processes:
+        children.HERE.kill(process)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Lets steps be started again after `stop_all`."""
+    _stopped.clear()
+    try:
+        yield
+    finally:
+        _stopped.clear()
+
+
+def run(
+    verb: str,
+    words: Sequence[str],
+    *,
+    python: str,
+    folder: str,
+    seconds: float,
+    memory: int,
+    variables: Mapping[str, str],
+) -> StepResult:
+    """Runs `onnxsmith VERB WORDS --json` in `folder`, and returns how it ended. `seconds` and `memory` (bytes) are
+    limits, 0 for none.
+
+    Raises:
+        StoppedError: `stop_all` was called.
+        OSError: the process could not be started.
+    """
+    command = [python, "-P", "-m", "onnxsmith.fleet.step_host", str(memory), *verb.split(), *words, "--json"]
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as said:
+        process = _started(command, folder, variables, said)
+        is_late = False
+        try:
+            printed, _ = _finished(process, seconds or None)
+        except subprocess.TimeoutExpired:
+            is_late, printed = True, b""
+        finally:
+            _end(process)
+        passed = time.monotonic() - began
+        if _stopped.is_set():
+            raise StoppedError
+        said.seek(0)
+        tail = said.read().decode(errors="replace")[-_TAIL:]
+    typed = ("onnxsmith", *verb.split(), *words)
+    report = None if is_late else _report(printed)
+    outcome, headline, problem = _outcome(process, report, tail, seconds if is_late else 0)
+    return StepResult(verb, typed, outcome, headline, passed, problem, report, "" if report is not None else tail)
+
+
+def _started(
+    command: Sequence[str], folder: str, variables: Mapping[str, str], said: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    root = str(Path(onnxsmith.__file__).parent.parent)
+    paths = (
+        os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", "")))) if "site-packages" not in root else ""
+    )
+    environment = {**os.environ, **({"PYTHONPATH": paths} if paths else {}), "ONNXSMITH_PROGRESS": "none", **variables}
+    with _lock:
+        if _stopped.is_set():
+            raise StoppedError
+        process = children.HERE.start(
+            command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said
+        )
+        _running.add(process)
+    return process
+
+
+def _finished(process: subprocess.Popen[bytes], seconds: float | None) -> tuple[bytes, int]:
+    """Waits for the end. The pipe to standard input stays open meanwhile: its end would end the process."""
+    lifeline, process.stdin = process.stdin, None
+    try:
+        printed, _ = process.communicate(timeout=seconds)
+        return printed, process.returncode
+    finally:
+        process.stdin = lifeline
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends the process with what it started, and closes the pipes."""
+    children.HERE.kill(process)
+    lifeline, process.stdin = process.stdin, None
+    if lifeline is not None:
+        with contextlib.suppress(OSError):
+            lifeline.close()
+    process.communicate()
+    with _lock:
+        _running.discard(process)
+
+
+def _report(printed: bytes) -> dict[str, Any] | None:
+    try:
+        report = json.loads(printed)
+        return report if isinstance(report, dict) and "verdict" in report else None
+    except ValueError:
+        return None
+
+
+def _outcome(
+    process: subprocess.Popen[bytes], report: dict[str, Any] | None, tail: str, limit: float
+) -> tuple[Outcome, str, str]:
+    """Returns the outcome of a step, its headline and the id of its problem."""
+    if limit:
+        return Outcome.TIMEOUT, f"stopped after {limit:g} s", ""
+    if report is not None:
+        problems = report.get("problems") or [{}]
+        worst = problems[0]
+        headline = report.get("headline") or worst.get("what") or report["verdict"]
+        outcome = Outcome(report["verdict"])
+        if outcome is Outcome.FAILED and (worst.get("id") == "runtime/memory" or is_shortage(worst.get("why", ""))):
+            outcome = Outcome.MEMORY
+        return outcome, str(headline), str(worst.get("id", ""))
+    if is_shortage(tail):
+        return Outcome.MEMORY, "the process ran out of memory", ""
+    code = process.returncode
+    last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
+    cause = children.cause_of_end(code)
+    if cause == "signal SIGKILL":
+        return Outcome.MEMORY, "something ended the process, most likely the system for lack of memory", ""
+    return Outcome.CRASHED, f"{cause}{f': {last}' if last else ''}", ""

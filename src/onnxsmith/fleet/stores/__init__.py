@@ -1,0 +1,1 @@
+"""Kinds of stores for the rows of cells, one file each."""

@@ -1,0 +1,116 @@
+"""The base class of stores, and how the address of a store is opened."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.fleet.row import Row, Summary
+from onnxsmith.fleet.run_list import Run
+
+FORMAT = 1
+"""The format of a store. A later one is refused."""
+
+
+class Store(ABC):
+    """Keeps rows by key, and runs by name. Processes of many machines may use one store at the same time: the row of a
+    key is always the same work, so that the last writer wins and harms nobody."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    @abstractmethod
+    def known(self, keys: Collection[str]) -> set[str]:
+        """Returns the keys that have a row."""
+
+    @abstractmethod
+    def put(self, row: Row) -> None:
+        """Keeps a row. Once this returns, the row is not lost by a kill.
+
+        Raises:
+            OnnxsmithError: `fleet/store-full`, `fleet/store-refused`.
+        """
+
+    @abstractmethod
+    def row(self, key: str) -> Row | None:
+        """Returns the row of a key, None if there is none."""
+
+    @abstractmethod
+    def summaries(self, keys: Collection[str]) -> dict[str, Summary]:
+        """Returns the summaries of the rows that are there, by key."""
+
+    @abstractmethod
+    def put_run(self, run: Run) -> None:
+        """Keeps a run, in place of one of the same name."""
+
+    @abstractmethod
+    def run(self, name: str) -> Run | None:
+        """Returns a run by its name, None if there is none."""
+
+    @abstractmethod
+    def run_names(self) -> list[str]:
+        """Returns the names of the runs, the latest last."""
+
+    @abstractmethod
+    def keys(self) -> set[str]:
+        """Returns the keys of all rows."""
+
+    def close(self) -> None:  # noqa: B027 — only a database holds files open
+        """Closes what the store holds open."""
+
+
+_open = threading.local()
+
+
+def opened(address: str) -> Store:
+    """Returns the store at an address, opened once in each thread: a folder, `scheme://…`, or an SQLite file.
+
+    Raises:
+        OnnxsmithError: `fleet/store` if it is no store or a later version wrote it; `fleet/store-refused`.
+    """
+    stores: dict[str, Store] = _open.__dict__.setdefault("stores", {})
+    if address not in stores:
+        from onnxsmith.fleet.stores.folder import FolderStore
+        from onnxsmith.fleet.stores.sqlite import SqliteStore
+
+        is_folder = "://" in address or address.endswith(("/", "\\")) or Path(address).is_dir()
+        stores[address] = FolderStore(address) if is_folder else SqliteStore(address)
+    return stores[address]
+
+
+@contextmanager
+def closing() -> Iterator[None]:
+    """Closes the stores that the block opens in this thread."""
+    before = dict(_open.__dict__.setdefault("stores", {}))
+    try:
+        yield
+    finally:
+        stores: dict[str, Store] = _open.__dict__["stores"]
+        for address in stores.keys() - before.keys():
+            stores.pop(address).close()
+
+
+def refused(address: str, error: Exception) -> OnnxsmithError:
+    """Returns the problem of a store that takes no more rows."""
+    said = str(error)
+    is_full = (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)) or "is full" in said
+    if is_full:
+        return problem(
+            "fleet/store-full",
+            "the disk of the store is full",
+            where=address,
+            why=said,
+            fix="free some space and run again: rows that are in the store are kept",
+        )
+    return problem(
+        "fleet/store-refused",
+        "the store cannot be written",
+        where=address,
+        why=said,
+        fix="give a store that this user may write: --store other.sqlite",
+    )

@@ -1,0 +1,213 @@
+"""A store in a folder: of this machine, of a network, or of any file system that fsspec knows."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.fleet.row import Outcome, Row, Summary, unreadable
+from onnxsmith.fleet.run_list import Run
+from onnxsmith.fleet.sources import address as addresses
+from onnxsmith.fleet.stores.base import FORMAT, Store, refused
+
+_HEAD = 4096
+"""Bytes that hold the first line of most rows."""
+
+
+class FolderStore(Store):
+    """`rows/ab/KEY.json` has a row: its summary in the first line, all of it in the second. `runs/NAME.json` has a run.
+    A file is written whole or not at all, so no lock is needed."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        with self._refusing():
+            self._files: _Files = _Remote(address) if "://" in address else _Local(address)
+            head = self._files.read("store.json")
+            if head is None:
+                self._files.write("store.json", json.dumps({"format": FORMAT}).encode())
+                return
+        try:
+            version = json.loads(head)["format"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise unreadable(address, f"store.json: {error}") from error
+        if not isinstance(version, int) or version > FORMAT:
+            raise unreadable(address, f"it has format {version}; this version of onnxsmith reads {FORMAT}")
+
+    def known(self, keys: Collection[str]) -> set[str]:
+        if len(keys) < 8:  # a listing of the folder takes longer
+            with self._refusing():
+                return {key for key in keys if self._files.exists(_row_name(key))}
+        return self.keys() & set(keys)
+
+    def keys(self) -> set[str]:
+        with self._refusing():
+            return {Path(name).stem for name in self._files.listed("rows")}
+
+    def put(self, row: Row) -> None:
+        head = [row.key, row.outcome.value, row.headline.replace("\n", " "), row.problem, row.seconds]
+        with self._refusing():
+            self._files.write(_row_name(row.key), f"{json.dumps(head)}\n{row.to_json()}\n".encode())
+
+    def row(self, key: str) -> Row | None:
+        with self._refusing():
+            content = self._files.read(_row_name(key))
+        if content is None:
+            return None
+        return Row.from_json(content.decode(errors="replace").partition("\n")[2], f"{self.address}/{_row_name(key)}")
+
+    def summaries(self, keys: Collection[str]) -> dict[str, Summary]:
+        return {key: self._summary(key) for key in self.known(keys)}
+
+    def _summary(self, key: str) -> Summary:
+        with self._refusing():
+            head = self._files.first_line(_row_name(key))
+        try:
+            _, outcome, headline, problem, seconds = json.loads(head)
+            return Summary(key, Outcome(outcome), headline, problem, seconds)
+        except (ValueError, TypeError) as error:
+            raise unreadable(f"{self.address}/{_row_name(key)}", str(error)) from error
+
+    def put_run(self, run: Run) -> None:
+        with self._refusing():
+            self._files.write(_run_name(run.name), run.to_json().encode())
+
+    def run(self, name: str) -> Run | None:
+        with self._refusing():
+            content = self._files.read(_run_name(name))
+        return None if content is None else Run.from_json(content.decode(), f"{self.address}/{_run_name(name)}")
+
+    def run_names(self) -> list[str]:
+        with self._refusing():
+            names = [unquote(Path(name).stem) for name in self._files.listed("runs")]
+        runs = [run for name in names if (run := self.run(name)) is not None]
+        return [run.name for run in sorted(runs, key=lambda run: run.at)]
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except OnnxsmithError:
+            raise
+        except OSError as error:
+            raise refused(self.address, error) from error
+        except Exception as error:
+            if "://" in self.address:  # a file system of fsspec raises errors of its own
+                raise addresses.unreachable(self.address, error) from error
+            raise
+
+
+def _row_name(key: str) -> str:
+    return f"rows/{key[:2]}/{key}.json"
+
+
+def _run_name(name: str) -> str:
+    return f"runs/{quote(name, safe='')}.json"
+
+
+class _Files(ABC):
+    """The files of a folder, by names with `/`."""
+
+    @abstractmethod
+    def read(self, name: str) -> bytes | None:
+        """Returns the bytes of a file, None if there is no such file."""
+
+    @abstractmethod
+    def write(self, name: str, content: bytes) -> None:
+        """Writes a file whole, or leaves the old one."""
+
+    @abstractmethod
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+
+    @abstractmethod
+    def listed(self, folder: str) -> list[str]:
+        """Returns the names of the JSON files below a folder, without those that are being written."""
+
+    @abstractmethod
+    def first_line(self, name: str) -> str:
+        """Returns the first line of a file."""
+
+
+class _Local(_Files):
+    """A folder of this machine, or one that is mounted."""
+
+    def __init__(self, address: str) -> None:
+        self._root = Path(address)
+        self._root.mkdir(parents=True, exist_ok=True)
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return (self._root / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, content: bytes) -> None:
+        path = self._root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+        try:
+            aside.write_bytes(content)
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
+
+    def exists(self, name: str) -> bool:
+        return (self._root / name).exists()
+
+    def listed(self, folder: str) -> list[str]:
+        names = []
+        for _, _, files in os.walk(self._root / folder):
+            names += [name for name in files if name.endswith(".json") and not name.startswith(".")]
+        return names
+
+    def first_line(self, name: str) -> str:
+        with (self._root / name).open(encoding="utf-8", errors="replace") as file:
+            return file.readline()
+
+
+class _Remote(_Files):
+    """A folder of a file system of fsspec. An object store shows an object when it is whole."""
+
+    def __init__(self, address: str) -> None:
+        self._system: Any
+        self._system, self._root = addresses.opened(address.rstrip("/"))
+
+    def read(self, name: str) -> bytes | None:
+        try:
+            return bytes(self._system.cat_file(f"{self._root}/{name}"))
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, content: bytes) -> None:
+        path = f"{self._root}/{name}"
+        self._system.makedirs(path.rpartition("/")[0], exist_ok=True)
+        self._system.pipe_file(path, content)
+
+    def exists(self, name: str) -> bool:
+        self._system.invalidate_cache()
+        return bool(self._system.exists(f"{self._root}/{name}"))
+
+    def listed(self, folder: str) -> list[str]:
+        self._system.invalidate_cache()
+        try:
+            return [
+                name.rpartition("/")[2]
+                for name in self._system.find(f"{self._root}/{folder}")
+                if name.endswith(".json")
+            ]
+        except FileNotFoundError:
+            return []
+
+    def first_line(self, name: str) -> str:
+        path = f"{self._root}/{name}"
+        head = bytes(self._system.cat_file(path, start=0, end=_HEAD))
+        if b"\n" not in head:
+            head = bytes(self._system.cat_file(path))
+        return head.partition(b"\n")[0].decode(errors="replace")

@@ -1,0 +1,80 @@
+"""Makes the report of a run from the rows in a store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from onnxsmith.base.problem import Problem, problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.fleet import FleetCell, FleetMatrix
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.words import first_few, in_place_of, several
+from onnxsmith.fleet.row import Outcome, Summary
+from onnxsmith.fleet.run_list import Run
+from onnxsmith.fleet.stores.base import Store
+
+MISSING = "missing"
+"""The outcome of a cell that has no row yet."""
+_SHOWN = 3
+"""Limits the cells that a headline names. A choice."""
+
+
+def run_of(store: Store, name: str = "") -> Run:
+    """Returns a run by its name; without a name, the latest.
+
+    Raises:
+        OnnxsmithError: `fleet/no-run`.
+    """
+    names = store.run_names()
+    run = store.run(name or names[-1]) if name or names else None
+    if run is None:
+        raise problem(
+            "fleet/no-run",
+            f"the store has no run {name!r}" if name else "the store has no run",
+            where=store.address,
+            fix=in_place_of(name, names) if names else "run a plan first: `onnxsmith fleet run plan.toml`",
+        )
+    return run
+
+
+def matrix(store: Store, run: Run, since: Run | None = None, *, computed: int = 0, reused: int = 0) -> FleetMatrix:
+    """Returns the table of a run, compared with the run `since`."""
+    rows = store.summaries(set(run.cells.values()))
+    before: dict[str, Summary] = {}
+    if since is not None:
+        before = store.summaries(set(since.cells.values()))
+    cells = []
+    for place, key in run.cells.items():
+        summary = rows.get(key)
+        earlier = before.get(since.cells.get(place, "")) if since is not None else None
+        cells.append(
+            FleetCell(
+                *place,
+                outcome=summary.outcome.value if summary is not None else MISSING,
+                headline=summary.headline if summary is not None else "",
+                problem=summary.problem if summary is not None else "",
+                seconds=summary.seconds if summary is not None else 0.0,
+                key=key,
+                before=earlier.outcome.value if earlier is not None else "",
+            )
+        )
+    return FleetMatrix(run.name, store.address, tuple(cells), since.name if since else "", computed, reused)
+
+
+def report(command: str, table: FleetMatrix, stopped: Problem | None = None, notes: Sequence[str] = ()) -> Report:
+    """Returns the report of a table. The verdict is `done` if all cells are; with another run to compare with, if none
+    is worse than there. It is `failed` if the run was stopped."""
+    count = Counter(cell.outcome for cell in table.cells)
+    counted = [f"{count[name]:,} {name}" for name in (*map(str, Outcome), MISSING) if count[name]]
+    headline = f"{table.run}: {several(len(table.cells), 'cell')}: {', '.join(counted)}"
+    worse = table.worse()
+    if table.since:
+        names = first_few([f"{cell.model} ({cell.setting})" for cell in worse], _SHOWN)
+        headline += f"; worse than in {table.since}: {names or 'none'}"
+    bad = bool(worse) if table.since else count[str(Outcome.DONE)] < len(table.cells)
+    if table.since and count[MISSING]:
+        bad = True
+    verdict = Verdict.FAILED if stopped is not None else Verdict.DIFFERENT if bad else Verdict.DONE
+    problems = (stopped,) if stopped is not None else ()
+    return Report(command, verdict, (table,), problems, tuple(notes), headline)

@@ -1,0 +1,314 @@
+"""The verbs of the fleet: run, list, show, merge."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from onnxsmith.base import rooms
+from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.problem import Problem, problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.fleet import FleetMatrix
+from onnxsmith.base.report.parts.written_files import Timing
+from onnxsmith.base.system import machine
+from onnxsmith.base.words import in_place_of, several
+from onnxsmith.fleet import cells as cell_lists
+from onnxsmith.fleet import driver, plan_reader, tables
+from onnxsmith.fleet.cell_run import is_kept
+from onnxsmith.fleet.cells import Cell
+from onnxsmith.fleet.driver import Job
+from onnxsmith.fleet.engines.base import Engine
+from onnxsmith.fleet.plan import Plan
+from onnxsmith.fleet.row import UNDECIDED, Outcome
+from onnxsmith.fleet.run_list import Run
+from onnxsmith.fleet.stores.base import Store, closing, opened
+
+STORE = "fleet.sqlite"
+"""The store of a plan that names none, beside the plan."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run a plan. `again` lists outcomes whose cells are computed anew, or `all`. `shard` is (3, 20) for the
+    third of twenty parts."""
+
+    store: str = ""
+    name: str = ""
+    since: str = ""
+    resume: bool = False
+    again: tuple[str, ...] = ()
+    engine: str = "local"
+    workers: int = 0
+    scheduler: str = ""
+    shard: tuple[int, int] | None = None
+
+
+USUAL = Settings()
+"""How a plan is run if nothing else is said."""
+
+
+@closing()
+def run(path: str | Path, settings: Settings = USUAL) -> Report:
+    """Runs the cells of a plan that the store has no row of, and returns the table of all.
+
+    Raises:
+        OnnxsmithError: the errors of reading the plan, its models and the store; `fleet/engine`, `fleet/memory`,
+            `fleet/run-taken`, `fleet/no-run`.
+    """
+    with Clock() as clock:
+        plan = plan_reader.read(path)
+        engine = _engine(settings.engine)
+        everything = cell_lists.of_plan(plan)
+        cells = everything if settings.shard is None else cell_lists.shard(everything, *settings.shard)
+        store = opened(address_of(plan, settings.store))
+        since = tables.run_of(store, settings.since) if settings.since else None
+        current = _current(plan, cells, store, settings)
+        workers = _workers(plan, settings.workers, settings.scheduler)
+        wanted, again = _wanted(cells, store, settings.again)
+        store.put_run(current)
+        job = Job(
+            driver.with_threads(wanted, _threads(workers)),
+            store,
+            again=again,
+            before=_seconds_before(store, current),
+            sizes=_sizes(plan, cells),
+        )
+        try:
+            driver.compute(job, engine, workers=workers, scheduler=settings.scheduler)
+            stopped = job.progress.stopped
+        except KeyboardInterrupt:
+            stopped = Problem("run/interrupted", "the run was stopped", why="Ctrl-C or SIGTERM")
+        reused = len(cell_lists.by_key(cells)) - len(wanted)
+        table = tables.matrix(store, current, since, computed=job.progress.computed, reused=reused)
+        report = tables.report("fleet run", table, _with_kept(stopped, table, path, current), _notes(table))
+        return _timed(report, clock)
+
+
+def address_of(plan: Plan, store: str = "") -> str:
+    """Returns the address of the store: as given, else that of the plan, else a file beside the plan."""
+    if store or "://" in plan.store:
+        return store or plan.store
+    named = str(plan.folder / (plan.store or STORE))
+    return named + "/" if plan.store.endswith("/") else named
+
+
+def listed(path: str | Path, store: str = "") -> list[tuple[Cell, str]]:
+    """Returns the cells of a plan, and for each the shell command that computes it.
+
+    Raises:
+        OnnxsmithError: the errors of reading the plan and its models.
+    """
+    plan = plan_reader.read(path)
+    more = ["--store", store] if store else []
+    cells = cell_lists.by_key(cell_lists.of_plan(plan)).values()
+    return [(cell, shlex.join(["onnxsmith", "fleet", "cell", str(path), cell.key, *more])) for cell in cells]
+
+
+@closing()
+def show(path: str | Path, store: str = "", name: str = "", since: str = "") -> Report:
+    """Returns the table of a run that the store has; without a name, of the latest. `path` is the plan, or the store.
+
+    Raises:
+        OnnxsmithError: `fleet/no-run`, and the errors of reading the plan and the store.
+    """
+    rows = opened(_store_of(path, store))
+    earlier = tables.run_of(rows, since) if since else None
+    return tables.report("fleet show", tables.matrix(rows, tables.run_of(rows, name), earlier))
+
+
+@closing()
+def merge(sources: Sequence[str], target: str) -> Report:
+    """Copies the rows and runs of stores into one. Runs of one name are joined: they are parts of one plan.
+
+    Raises:
+        OnnxsmithError: `fleet/no-run` if a source has none; `fleet/run-taken` if runs of one name disagree; the errors
+            of reading and writing stores.
+    """
+    into = opened(target)
+    copied, runs = 0, set()
+    with stage("merge"):
+        for source in sources:
+            if "://" not in source and not Path(source).exists():
+                raise problem("fleet/no-run", "there is no such store", where=source, fix="give the path of a store")
+            rows = opened(source)
+            for key in rows.keys() - into.keys():
+                row = rows.row(key)
+                if row is not None:
+                    into.put(row)
+                    copied += 1
+            for name in rows.run_names():
+                run_there = rows.run(name)
+                assert run_there is not None
+                into.put_run(_joined(into.run(name), run_there, source))
+                runs.add(name)
+    if not runs:
+        raise problem("fleet/no-run", "the stores have no run", where=", ".join(sources), fix="run their plan first")
+    latest = tables.run_of(into)
+    return tables.report("fleet merge", tables.matrix(into, latest), notes=[f"copied {several(copied, 'row')}"])
+
+
+def _joined(here: Run | None, there: Run, source: str) -> Run:
+    if here is None:
+        return there
+    for place, key in there.cells.items():
+        if here.cells.get(place, key) != key:
+            raise problem(
+                "fleet/run-taken",
+                f"two runs are called {there.name!r}, and {place[0]} is another model in each",
+                where=source,
+                fix="merge them into different stores, or run one of them again under another --name",
+            )
+    return Run(here.name, here.plan_name, here.plan, min(here.at, there.at), {**here.cells, **there.cells})
+
+
+def _store_of(path: str | Path, store: str) -> str:
+    """Returns the address of the store that a plan names, or the path itself if it is a store."""
+    if store:
+        return store
+    if str(path).endswith(".toml"):
+        return address_of(plan_reader.read(path))
+    if "://" not in str(path) and not Path(path).exists():
+        raise problem(
+            "fleet/no-run", "there is no such plan or store", where=str(path), fix="give a plan (.toml) or its store"
+        )
+    return str(path)
+
+
+def _engine(name: str) -> Engine:
+    engines = rooms.members("onnxsmith.fleet.engines", Engine)
+    if name not in engines:
+        raise problem("fleet/engine", f"there is no engine {name!r}", fix=in_place_of(name, list(engines)))
+    return engines[name]
+
+
+def _current(plan: Plan, cells: Sequence[Cell], store: Store, settings: Settings) -> Run:
+    """Returns the run that these cells belong to. A name that another run has is refused, unless that run is the same
+    work and goes on."""
+    name = settings.name
+    if settings.resume and not name:
+        same = [
+            one for one in store.run_names() if (kept := store.run(one)) is not None and kept.plan_name == plan.name
+        ]
+        if not same:
+            raise problem(
+                "fleet/no-run",
+                f"the store has no run of the plan {plan.name!r} to resume",
+                where=store.address,
+                fix="leave --resume out",
+            )
+        name = same[-1]
+    now = datetime.datetime.now(tz=datetime.UTC)
+    new = Run.of(name or f"{plan.name} {now.isoformat(sep=' ', timespec='seconds')[:19]}", plan, cells)
+    kept = store.run(name) if name else None
+    if kept is None or kept.digest() == new.digest() or (settings.shard and _agrees(kept, new)):
+        cells_there = {**kept.cells, **new.cells} if kept is not None else new.cells
+        return Run(new.name, plan.name, plan.text, kept.at if kept is not None else new.at, cells_there)
+    raise problem(
+        "fleet/run-taken",
+        f"the store has another run {name!r}",
+        where=store.address,
+        why="its plan or its models were others"
+        if kept.plan_name == plan.name
+        else f"it is a run of the plan {kept.plan_name!r}",
+        fix="leave --resume out: rows of unchanged cells are used anyway"
+        if settings.resume
+        else "give another --name, or leave it out",
+    )
+
+
+def _agrees(kept: Run, new: Run) -> bool:
+    return all(kept.cells.get(place, key) == key for place, key in new.cells.items())
+
+
+def _wanted(cells: Sequence[Cell], store: Store, again: Sequence[str]) -> tuple[list[Cell], set[str]]:
+    """Returns the cells to compute, each key once: those without a row, with a row that says nothing, whose kept files
+    are gone, or whose outcome is in `again`. Returns the keys of those that have a row, too."""
+    outcomes = [str(outcome) for outcome in Outcome]
+    for name in again:
+        if name not in (*outcomes, "all"):
+            raise problem("fleet/plan", f"no outcome is called {name!r}", fix=in_place_of(name, [*outcomes, "all"]))
+    unique = cell_lists.by_key(cells)
+    with stage("read the store"):
+        summaries = store.summaries(set(unique))
+    redone = {*again, *map(str, UNDECIDED)}
+
+    def is_wanted(cell: Cell) -> bool:
+        summary = summaries.get(cell.key)
+        if summary is None or "all" in redone or summary.outcome.value in redone:
+            return True
+        return bool(cell.keep) and not _is_complete(cell, store)
+
+    wanted = [cell for cell in unique.values() if is_wanted(cell)]
+    return wanted, {cell.key for cell in wanted if cell.key in summaries}
+
+
+def _is_complete(cell: Cell, store: Store) -> bool:
+    row = store.row(cell.key)
+    return row is not None and is_kept(row.files, Path(cell.folder))
+
+
+def _workers(plan: Plan, asked: int, scheduler: str) -> int:
+    """Returns how many cells run at the same time: no more than their memory allows."""
+    workers = asked or plan.workers
+    if scheduler or not plan.limits.bytes:
+        return workers
+    total = machine.HERE.memory()
+    if total is None:
+        return workers
+    if plan.limits.bytes > total:
+        raise problem(
+            "fleet/memory",
+            "a cell may take more memory than this machine has",
+            where=str(plan.path),
+            why=f"memory_limit is {plan.limits.bytes / 2**30:.3g} GiB, the machine has {total / 2**30:.3g} GiB",
+            fix="lower memory_limit, or run the plan on another machine: --engine dask --scheduler ADDRESS",
+        )
+    return max(1, min(workers or machine.HERE.cores(), total // plan.limits.bytes))
+
+
+def _threads(workers: int) -> int:
+    cores = machine.HERE.cores()
+    return max(1, cores // (workers or cores))
+
+
+def _seconds_before(store: Store, current: Run) -> dict[tuple[str, str, str], float]:
+    """Returns how long the cells took in the latest other run of the plan."""
+    others = [name for name in store.run_names() if name != current.name]
+    earlier = store.run(others[-1]) if others else None
+    if earlier is None:
+        return {}
+    rows = store.summaries(set(earlier.cells.values()))
+    return {place: rows[key].seconds for place, key in earlier.cells.items() if key in rows and place in current.cells}
+
+
+def _sizes(plan: Plan, cells: Sequence[Cell]) -> dict[str, int]:
+    sizes = {}
+    for model in {cell.model.name: cell.model for cell in cells}.values():
+        files = [plan.folder / name for name in model.files]
+        sizes[model.name] = sum(file.stat().st_size for file in files if file.exists())
+    return sizes
+
+
+def _with_kept(stopped: Problem | None, table: FleetMatrix, path: str | Path, current: Run) -> Problem | None:
+    """Returns why a run was stopped, with what is kept and how it goes on."""
+    if stopped is None:
+        return None
+    missing = sum(cell.outcome == tables.MISSING for cell in table.cells)
+    kept = f"{len(table.cells) - missing:,} of {several(len(table.cells), 'cell')} are in the store"
+    again = shlex.join(["onnxsmith", "fleet", "run", str(path), "--resume", "--name", current.name])
+    why = "; ".join(filter(None, (stopped.why, kept)))
+    fix = "; or ".join(filter(None, (stopped.fix, f"go on: `{again}`")))
+    return Problem(stopped.id, stopped.what, stopped.where, why, fix)
+
+
+def _notes(table: FleetMatrix) -> list[str]:
+    missing = sum(cell.outcome == tables.MISSING for cell in table.cells)
+    return [f"{several(missing, 'cell')} of this run have no row yet"] if missing else []
+
+
+def _timed(report: Report, clock: Clock) -> Report:
+    return replace(report, parts=(*report.parts, Timing(clock.passed())))
