@@ -23,7 +23,7 @@ from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.row import Outcome, Row, StepResult
 from onnxsmith.fleet.sources import address
 from onnxsmith.fleet.steps import Role, Step
-from onnxsmith.fleet.stores.base import opened
+from onnxsmith.fleet.stores.base import closing, opened
 from onnxsmith.graph.files import digest
 from onnxsmith.graph.files.save import named_data
 
@@ -41,9 +41,10 @@ def compute(cell: Cell, store: str, again: bool = False) -> tuple[str, float]:
         StoppedError: the run was stopped meanwhile.
     """
     began = time.monotonic()
-    rows = opened(store)
-    if again or not rows.known([cell.key]):
-        rows.put(run(cell))
+    with closing():
+        rows = opened(store)
+        if again or not rows.known([cell.key]):
+            rows.put(run(cell))
     return cell.key, time.monotonic() - began
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import time
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,14 +26,19 @@ _STEPS = 10
 _DIED = "every worker that ran it died"
 
 
+Task = Callable[[Cell, str, bool], tuple[str, float]]
+"""A function of a cell, the address of the store, and whether to compute it anew. It puts the row into the store, and
+returns the key and the seconds that it took."""
+
+
 @dataclass
 class Progress:
     """What happened to the cells of a run. `stopped` is why not all of them were computed."""
 
     computed: int = 0
     stopped: Problem | None = None
-    estimates: list[tuple[float, float]] = field(default_factory=list)
-    """Pairs of the seconds since the start, and the seconds that were then expected to be left."""
+    estimates: list[tuple[int, float, float]] = field(default_factory=list)
+    """The cells that were done, the seconds since the start, and the seconds that were then expected to be left."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,8 @@ class Job:
     """Cells to compute.
 
     `again` are the keys of those that have a row already. `before` has the seconds of an earlier run by place, `sizes`
-    the bytes of models by name. `progress` tells what happened, also if the run is interrupted.
+    the bytes of models by name. `progress` tells what happened, also if the run is interrupted. `task` is what a worker
+    calls for a cell.
     """
 
     cells: Sequence[Cell]
@@ -50,6 +56,7 @@ class Job:
     before: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
+    task: Task = cell_run.compute
 
 
 def compute(job: Job, engine: Engine, *, workers: int = 0, scheduler: str = "") -> None:
@@ -105,7 +112,7 @@ class _Flow:
         self._queued.append(cell.place)
         self._note_begun()
         future = self._running.executor.submit(
-            cell_run.compute, cell, self._job.store.address, cell.key in self._job.again
+            self._job.task, cell, self._job.store.address, cell.key in self._job.again
         )
         future.add_done_callback(partial(self._put, cell))
 
@@ -166,7 +173,7 @@ class _Flow:
         self._shown = done * _STEPS // total
         left = self._remaining.seconds(self._elapsed())
         if left is not None:
-            self._progress.estimates.append((time.monotonic() - self._start, left))
+            self._progress.estimates.append((done, time.monotonic() - self._start, left))
         self._text = f"{done:,} of {several(total, 'cell')}" + (f", about {_span(left)} left" if left else "")
         clock.advance(self._text, done, total)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import problem
 from onnxsmith.base.system import machine
 from onnxsmith.fleet import step_process
@@ -14,6 +15,8 @@ from onnxsmith.fleet.engines.base import Engine, Running
 
 _CONNECT = 15.0
 """Seconds to wait for a scheduler. A choice: a scheduler on the same network answers in one."""
+_WORKERS = 60.0
+"""Seconds to wait for the first worker. A choice: a queue of a cluster may start it later."""
 
 
 class Dask(Engine):
@@ -58,8 +61,8 @@ class Dask(Engine):
                     fix="start it with `dask scheduler`, workers with `dask worker ADDRESS`; or leave --scheduler out",
                 ) from error
             try:
-                threads = sum(client.nthreads().values()) if scheduler else count
-                yield Running(client.get_executor(pure=False), workers or max(threads, 1))
+                threads = _threads(client, scheduler)
+                yield Running(client.get_executor(pure=False), threads)
             except BaseException:
                 step_process.stop_all()
                 raise
@@ -75,3 +78,23 @@ class Dask(Engine):
 
     def is_gone(self, error: BaseException) -> bool:
         return type(error).__name__ in ("CancelledError", "FutureCancelledError", "CommClosedError", "TimeoutError")
+
+
+def _threads(client: Any, scheduler: str) -> int:
+    """Returns the number of threads of all workers, after there is one.
+
+    Raises:
+        OnnxsmithError: `fleet/engine` if no worker comes.
+    """
+    with stage("wait for a worker"):
+        try:
+            client.wait_for_workers(1, timeout=_WORKERS)
+        except TimeoutError as error:
+            raise problem(
+                "fleet/engine",
+                "the scheduler has no worker",
+                where=scheduler,
+                why=f"none came in {_WORKERS:g} s",
+                fix=f"start workers: `dask worker {scheduler} --nworkers 1 --nthreads 2`",
+            ) from error
+    return sum(client.nthreads().values())

@@ -1,0 +1,1 @@
+"""Cells that stand for work in the benchmark of fleets."""
