@@ -70,6 +70,7 @@ def cluster(workers: int, threads: int) -> Iterator[tuple[str, subprocess.Popen[
     """A scheduler and worker processes, each in a process of its own."""
     dask = [PYTHON, "-m", "dask"]
     environment = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "20"}
+    environment["PYTHONPATH"] = os.pathsep.join(str(Path(one).absolute()) for one in sys.path if one)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
     scheduler = subprocess.Popen([*dask, "scheduler", "--port", str(PORT), "--no-dashboard"], **quiet)
     address = f"tcp://127.0.0.1:{PORT}"

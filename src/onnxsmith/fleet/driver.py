@@ -147,23 +147,31 @@ class _Flow:
         if error is not None and self._engine.worker_died(error):
             self._job.store.put(cell_run.lost(cell, _DIED))
         elif error is not None:
-            self._progress.stopped = self._reason(error)
+            self._progress.stopped = self._reason(cell, error)
             return False
         self._progress.computed += 1
         self._remaining.finished(cell.place, future.result()[1] if error is None else 0.0)
         return True
 
-    def _reason(self, error: BaseException) -> Problem:
+    def _reason(self, cell: Cell, error: BaseException) -> Problem:
         if isinstance(error, OnnxsmithError):
             return error.problem
+        if not isinstance(error, Exception | CancelledError):
+            raise error
         if self._engine.is_gone(error):
             return Problem(
                 "fleet/engine-lost",
                 "the scheduler went away",
                 why=f"{type(error).__name__}: {error}",
-                fix="run again with --resume: the rows in the store are kept",
+                fix="start it again",
             )
-        raise error
+        return Problem(
+            "fleet/worker-failed",
+            "a worker could not run a cell",
+            where=", ".join(cell.place),
+            why=f"{type(error).__name__}: {error}",
+            fix="let the workers have the onnxsmith of this Python, and the folder of the plan under the same path",
+        )
 
     def _show(self) -> None:
         done, total = self._progress.computed, len(self._job.cells)

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,6 +39,8 @@ _LIBRARIES = (*NEWEST_TESTED, "transformers", "onnxruntime-gpu", "onnxruntime-ge
 """The packages whose versions may change the result of a cell."""
 _MARK = "onnxsmith-ready.json"
 """The file that says that an environment is complete; it lists the installed packages."""
+_making = threading.Lock()
+"""Lets one thread of this process make an environment; the others find it there."""
 _TAIL = 1500
 """Limits the characters of uv's message in a problem. A choice."""
 
@@ -117,9 +120,10 @@ def interpreter(environment: Environment) -> str:
         return environment.python or sys.executable
     folder = cache_folder() / "environments" / _digest(environment)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not (folder / _MARK).exists():
-        with stage(f"make the environment {environment.name}"):
-            _make(environment, folder, python.relative_to(folder))
+    with _making:
+        if not (folder / _MARK).exists():
+            with stage(f"make the environment {environment.name}"):
+                _make(environment, folder, python.relative_to(folder))
     return str(python)
 
 

@@ -167,15 +167,16 @@ def _joined(here: Run | None, there: Run, source: str) -> Run:
 
 def _store_of(path: str | Path, store: str) -> str:
     """Returns the address of the store that a plan names, or the path itself if it is a store."""
-    if store:
-        return store
-    if str(path).endswith(".toml"):
-        return address_of(plan_reader.read(path))
-    if "://" not in str(path) and not Path(path).exists():
+    address = store or (address_of(plan_reader.read(path)) if str(path).endswith(".toml") else str(path))
+    if "://" not in address and not Path(address).exists():
         raise problem(
-            "fleet/no-run", "there is no such plan or store", where=str(path), fix="give a plan (.toml) or its store"
+            "fleet/no-run",
+            "there is no such store",
+            where=address,
+            why="no plan was run with this store",
+            fix="run the plan first, or give the store of its run: --store other.sqlite",
         )
-    return str(path)
+    return address
 
 
 def _engine(name: str) -> Engine:

@@ -19,14 +19,19 @@ class List(Command):
     name = "fleet list"
 
     plan: str = argument("the plan, a TOML file", metavar="PLAN")
+    output: str = option(
+        "also write the commands to this file, one a line", short="-o", default="", metavar="FILE", writes=True
+    )
     store: str = option("SQLite file, folder/ or fsspec address of the rows", default="", metavar="ADDRESS")
 
     def run(self) -> Report:
         from onnxsmith.base.report.parts.fleet import CellCommand, CellCommands
         from onnxsmith.base.report.verdict import Verdict
         from onnxsmith.base.words import several
-        from onnxsmith.fleet import verbs
+        from onnxsmith.fleet import text_file, verbs
 
         cells = verbs.listed(self.plan, self.store)
+        if self.output:
+            text_file.write(self.output, [command for _, command in cells])
         part = CellCommands(tuple(CellCommand(*cell.place, cell.key, command) for cell, command in cells))
         return Report("fleet list", Verdict.DONE, (part,), headline=several(len(cells), "cell"))
