@@ -7,6 +7,7 @@ worker that is lost after the cell takes no result with it.
 from __future__ import annotations
 
 import datetime
+import hashlib
 import os
 import platform
 import re
@@ -16,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from onnxsmith.base.folders import beside
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.system import children
 from onnxsmith.fleet import environments, step_process
@@ -28,6 +30,8 @@ from onnxsmith.graph.files import digest
 from onnxsmith.graph.files.save import named_data
 
 _UNSAFE = re.compile(r"[^\w.=+-]+")
+_LONGEST = 60
+"""Characters of a name that go into the name of a folder. A choice: a name has at most 255 bytes."""
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables that limit the threads of a process in the libraries that compute."""
 
@@ -55,8 +59,8 @@ def run(cell: Cell) -> Row:
         StoppedError: the run was stopped meanwhile.
     """
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="onnxsmith-cell-", ignore_cleanup_errors=True) as temporary:
-        chain = _Chain(cell, Path(temporary))
+    with beside(Path(tempfile.gettempdir()) / "cell") as temporary:  # a killed run's folder goes with the next one
+        chain = _Chain(cell, temporary)
         results = chain.results()
         files = chain.kept()
     worst = max(results, key=lambda result: result.outcome.harm, default=None)
@@ -103,7 +107,7 @@ class _Chain:
             if self._cell.model.address:
                 self._present = self._first = address.fetched(self._cell.model.address, self._temporary / "source")
         except OnnxsmithError as error:
-            return [_failed("prepare", error)]
+            return [_unprepared(error)]
         results = []
         for number, step in enumerate(self._cell.steps, 1):
             results.append(self._step(number, step, python))
@@ -144,7 +148,7 @@ class _Chain:
         if not self._cell.keep:
             return self._temporary / name
         parts = [self._cell.model.name, self._cell.setting, self._cell.environment.name]
-        return Path(self._cell.folder).joinpath(self._cell.keep, *(_UNSAFE.sub("_", part) for part in parts), name)
+        return Path(self._cell.folder).joinpath(self._cell.keep, *map(_folder_name, parts), name)
 
     def _shown(self, target: Path) -> str:
         """Returns the path as the step gets it, relative to the plan's folder if it lies there."""
@@ -174,8 +178,17 @@ class _Chain:
         return {self._shown(file): digest.sha256(file) for file in (*self._written, *data) if file.is_file()}
 
 
-def _failed(verb: str, error: OnnxsmithError) -> StepResult:
-    return StepResult(verb, (), Outcome.FAILED, error.problem.what, 0.0, error.problem.id, None, str(error.problem))
+def _unprepared(error: OnnxsmithError) -> StepResult:
+    """Returns the result of a cell whose environment or file could not be had: the next run tries again."""
+    return StepResult("prepare", (), Outcome.LOST, error.problem.what, 0.0, error.problem.id, None, str(error.problem))
+
+
+def _folder_name(name: str) -> str:
+    """Returns a name for a folder. Different names give different folders: a changed name ends with its digest."""
+    safe = _UNSAFE.sub("_", name)
+    if safe == name and safe.strip("."):
+        return safe
+    return f"{safe[:_LONGEST]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}"
 
 
 def is_kept(files: Mapping[str, str], folder: Path) -> bool:

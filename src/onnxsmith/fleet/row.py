@@ -23,7 +23,7 @@ class Outcome(StrEnum):
     TIMEOUT = "timeout"
     CRASHED = "crashed"
     LOST = "lost"
-    """The workers of an engine died again and again, and with them whatever ran."""
+    """Nothing was learnt about the model: the workers of an engine died, or the cell could not be prepared."""
 
     @property
     def harm(self) -> int:
