@@ -46,7 +46,7 @@ class Remaining:
     def seconds(self, running: Mapping[Place, float] | None = None) -> float | None:
         """Returns the seconds until the last cell is done; None before the first cell is done. `running` has the
         seconds since the start of each cell that runs now."""
-        if not self._done:
+        if not any(seconds for _, seconds in self._done):  # cells that were lost took no time
             return None
         expected = self._expected()
         running = running or {}
