@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Report
@@ -36,6 +37,21 @@ def run_of(store: Store, name: str = "") -> Run:
             fix=in_place_of(name, names) if names else "run a plan first: `onnxsmith fleet run plan.toml`",
         )
     return run
+
+
+def refuse_missing(address: str) -> None:
+    """Refuses the address of a store that is not there: a store is made by what writes to it, not by what reads it.
+
+    Raises:
+        OnnxsmithError: `fleet/no-run`.
+    """
+    if "://" not in address and not Path(address).exists():
+        raise problem(
+            "fleet/no-run",
+            "there is no such store",
+            where=address,
+            fix="give the plan (.toml) or its store; `onnxsmith fleet run plan.toml` makes one",
+        )
 
 
 def matrix(store: Store, run: Run, since: Run | None = None, *, computed: int = 0, reused: int = 0) -> FleetMatrix:
