@@ -112,8 +112,9 @@ def models(plan: Plan) -> list[tuple[Model, ModelEntry]]:
         if entry.name:
             matched = [_renamed(matched, entry)]
         for model in matched:
-            if not any(fnmatchcase(model.argument, pattern) for pattern in excluded):
-                listed[model.argument] = (model, entry)
+            place = model.address or model.argument  # the argument of a file to fetch is its name alone
+            if not any(fnmatchcase(place, pattern) for pattern in excluded):
+                listed[place] = (model, entry)
     if not listed:
         raise problem(
             "fleet/no-models", "all models are excluded", where=str(plan.path), fix="shorten the list of exclude"
