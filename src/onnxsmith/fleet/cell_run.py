@@ -7,10 +7,8 @@ worker that is lost after the cell takes no result with it.
 from __future__ import annotations
 
 import datetime
-import hashlib
 import os
 import platform
-import re
 import tempfile
 import time
 from collections.abc import Mapping
@@ -20,7 +18,7 @@ from pathlib import Path
 from onnxsmith.base.folders import beside
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.system import children
-from onnxsmith.fleet import environments, step_process
+from onnxsmith.fleet import environments, kept_files, step_process
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.row import Outcome, Row, StepResult
 from onnxsmith.fleet.sources import address
@@ -29,9 +27,6 @@ from onnxsmith.fleet.stores.base import opened
 from onnxsmith.graph.files import digest
 from onnxsmith.graph.files.save import named_data
 
-_UNSAFE = re.compile(r"[^\w.=+-]+")
-_LONGEST = 60
-"""Characters of a name that go into the name of a folder. A choice: a name has at most 255 bytes."""
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables that limit the threads of a process in the libraries that compute."""
 
@@ -144,11 +139,9 @@ class _Chain:
 
     def _target(self, number: int, step: Step) -> Path:
         """Returns the file that a step writes: in the folder of the plan's `keep`, or in the temporary folder."""
-        name = f"{number}-{step.verb}.onnx"
-        if not self._cell.keep:
-            return self._temporary / name
-        parts = [self._cell.model.name, self._cell.setting, self._cell.environment.name]
-        return Path(self._cell.folder).joinpath(self._cell.keep, *map(_folder_name, parts), name)
+        keep = Path(self._cell.folder) / self._cell.keep
+        folder = kept_files.folder_of(self._cell.place, keep) if self._cell.keep else self._temporary
+        return folder / kept_files.name_of(number, step.verb)
 
     def _shown(self, target: Path) -> str:
         """Returns the path as the step gets it, relative to the plan's folder if it lies there."""
@@ -181,16 +174,3 @@ class _Chain:
 def _unprepared(error: OnnxsmithError) -> StepResult:
     """Returns the result of a cell whose environment or file could not be had: the next run tries again."""
     return StepResult("prepare", (), Outcome.LOST, error.problem.what, 0.0, error.problem.id, None, str(error.problem))
-
-
-def _folder_name(name: str) -> str:
-    """Returns a name for a folder. Different names give different folders: a changed name ends with its digest."""
-    safe = _UNSAFE.sub("_", name)
-    if safe == name and safe.strip("."):
-        return safe
-    return f"{safe[:_LONGEST]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}"
-
-
-def is_kept(files: Mapping[str, str], folder: Path) -> bool:
-    """Whether the kept files of a row are still there."""
-    return all((folder / name).is_file() for name in files)

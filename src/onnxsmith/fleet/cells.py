@@ -14,7 +14,7 @@ from onnxsmith.base import rooms
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import problem
 from onnxsmith.base.words import first_few, in_place_of
-from onnxsmith.fleet import environments
+from onnxsmith.fleet import environments, kept_files
 from onnxsmith.fleet.digests import Digests, remembered
 from onnxsmith.fleet.plan import Environment, Limits, ModelEntry, Plan
 from onnxsmith.fleet.sources.base import Model, Source
@@ -113,13 +113,14 @@ def models(plan: Plan) -> list[tuple[Model, ModelEntry]]:
             matched = [_renamed(matched, entry)]
         for model in matched:
             place = model.address or model.argument  # the argument of a file to fetch is its name alone
-            if not any(fnmatchcase(place, pattern) for pattern in excluded):
+            if not any(fnmatchcase(place, pattern) for pattern in excluded) and not _is_kept(model, plan):
                 listed[place] = (model, entry)
     if not listed:
         raise problem(
             "fleet/no-models", "all models are excluded", where=str(plan.path), fix="shorten the list of exclude"
         )
     _refuse_equal_names(plan, [model for model, _ in listed.values()])
+    _refuse_files_as_folders(plan, [model for model, _ in listed.values()])
     return list(listed.values())
 
 
@@ -180,6 +181,26 @@ def _refuse_equal_names(plan: Plan, listed: Sequence[Model]) -> None:
                 fix="give one of them another name: { source = …, name = … }",
             )
         names.add(model.name)
+
+
+def _is_kept(model: Model, plan: Plan) -> bool:
+    """Whether an earlier run wrote the file, which a pattern such as `**/*.onnx` names, too."""
+    return (
+        bool(plan.keep) and model.is_file and kept_files.lies_in(plan.folder / model.argument, plan.folder / plan.keep)
+    )
+
+
+def _refuse_files_as_folders(plan: Plan, listed: Sequence[Model]) -> None:
+    for model in listed if plan.keep else ():
+        folder = kept_files.folder_of((model.name, "", ""), plan.folder / plan.keep).parents[1]
+        if folder.is_file():
+            raise problem(
+                "fleet/plan",
+                f"the files of {model.name} cannot be kept",
+                where=str(plan.path),
+                why=f"they would need the folder {folder}, which is a file",
+                fix='keep them in another folder: keep = "out"',
+            )
 
 
 def _with_options(step: Step, entry: ModelEntry, model: Model) -> Step:

@@ -18,8 +18,7 @@ from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.system import machine
 from onnxsmith.base.words import in_place_of, several
 from onnxsmith.fleet import cells as cell_lists
-from onnxsmith.fleet import driver, plan_reader, tables
-from onnxsmith.fleet.cell_run import is_kept
+from onnxsmith.fleet import driver, kept_files, plan_reader, tables
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.driver import Job
 from onnxsmith.fleet.engines.base import Engine
@@ -206,7 +205,7 @@ def _wanted(cells: Sequence[Cell], store: Store, again: Sequence[str]) -> tuple[
 
 def _is_complete(cell: Cell, store: Store) -> bool:
     row = store.row(cell.key)
-    return row is not None and is_kept(row.files, Path(cell.folder))
+    return row is not None and kept_files.are_there(row.files, Path(cell.folder))
 
 
 def _workers(plan: Plan, asked: int, scheduler: str) -> int:
