@@ -70,8 +70,8 @@ class Row:
     steps: tuple[StepResult, ...]
 
     def to_json(self) -> str:
-        """Returns the row as one line of JSON."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, ensure_ascii=False, separators=(",", ":"))
+        """Returns the row as one line of JSON in ASCII: a file's name may be no text."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Self:

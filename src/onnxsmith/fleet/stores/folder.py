@@ -81,7 +81,11 @@ class FolderStore(Store):
     def run(self, name: str) -> Run | None:
         with self._refusing():
             content = self._files.read(_run_name(name))
-        return None if content is None else Run.from_json(content.decode(), f"{self.address}/{_run_name(name)}")
+        return (
+            None
+            if content is None
+            else Run.from_json(content.decode(errors="replace"), f"{self.address}/{_run_name(name)}")
+        )
 
     def run_names(self) -> list[str]:
         with self._refusing():

@@ -72,7 +72,8 @@ class SqliteStore(Store):
             return {key for (key,) in self._database.execute("SELECT key FROM rows")}
 
     def put(self, row: Row) -> None:
-        values = (row.key, row.outcome.value, row.headline, row.problem, row.seconds)
+        headline = row.headline.encode(errors="replace").decode()  # a file's name may be no text
+        values = (row.key, row.outcome.value, headline, row.problem, row.seconds)
         with self._refusing(), self._database:
             self._database.execute(
                 "INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?)",
@@ -131,7 +132,7 @@ class SqliteStore(Store):
             yield
         except sqlite3.OperationalError as error:
             raise refused(self.address, error) from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, ValueError) as error:
             raise unreadable(self.address, str(error)) from error
         except OSError as error:
             raise refused(self.address, error) from error
