@@ -65,7 +65,7 @@ def run(path: str | Path, settings: Settings = USUAL) -> Report:
         everything = cell_lists.of_plan(plan)
         cells = everything if settings.shard is None else cell_lists.shard(everything, *settings.shard)
         store = opened(address_of(plan, settings.store))
-        since = tables.run_of(store, settings.since) if settings.since else None
+        since = tables.earlier(store, settings.since)
         current = _current(plan, everything, store, settings)
         places = {cell.place for cell in cells}
         shown = replace(current, cells={place: key for place, key in current.cells.items() if place in places})
@@ -119,8 +119,7 @@ def show(path: str | Path, store: str = "", name: str = "", since: str = "") -> 
         OnnxsmithError: `fleet/no-run`, and the errors of reading the plan and the store.
     """
     rows = opened(_store_of(path, store))
-    earlier = tables.run_of(rows, since) if since else None
-    return tables.report("fleet show", tables.matrix(rows, tables.run_of(rows, name), earlier))
+    return tables.report("fleet show", tables.matrix(rows, tables.run_of(rows, name), tables.earlier(rows, since)))
 
 
 def _store_of(path: str | Path, store: str) -> str:
