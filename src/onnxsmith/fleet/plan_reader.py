@@ -156,6 +156,8 @@ class _Reader:
             with self._after(name):
                 self._refuse_unknown(table, _ENVIRONMENT_KEYS)
                 python, requirements = self._word("python", table), self._texts("requirements", table)
+            if not requirements and Path(python).name != python:
+                python = str(self._file.absolute().parent / python)
             environments.append(Environment(name, python, requirements))
         return tuple(environments)
 
