@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,3 +89,28 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
     played = Steps()
     monkeypatch.setattr(step_process, "run", played.run)
     return played
+
+
+MINUTE = 60.0
+"""Limits what a test waits for. Only a broken program reaches it."""
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Waits for a condition."""
+    end = time.monotonic() + MINUTE
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.01)
+
+
+def is_running(process: int) -> bool:
+    """Whether a process is there and has not ended."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        try:
+            os.kill(process, 0)
+        except OSError:
+            return False
+        return not Path("/proc").exists()
+    return state not in "ZX"

@@ -240,3 +240,13 @@ def test_a_plan_that_is_not_there(tmp_path: Path, refused: Refused) -> None:
     for path in (tmp_path / "p.toml", tmp_path):
         with refused("fleet/plan-file"):
             plan_reader.read(path)
+
+
+@pytest.mark.parametrize(
+    ("python", "path"),
+    [("python3.12", "python3.12"), ("../v/bin/python", "{}/../v/bin/python"), ("/v/python", "/v/python")],
+)
+def test_the_path_of_an_interpreter(tmp_path: Path, python: str, path: str) -> None:
+    """It is relative to the plan's folder; a name alone is looked for as the shell does."""
+    (environment,) = read(tmp_path, f"{FIRST}[environments.a]\npython = '{python}'").environments
+    assert environment.python == path.format(tmp_path)

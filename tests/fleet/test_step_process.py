@@ -11,8 +11,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,12 +19,10 @@ from onnxsmith.base import folders
 from onnxsmith.base.system import memory_limit
 from onnxsmith.fleet import step_process
 from onnxsmith.fleet.row import Outcome, StepResult
-from tests.fleets import models
+from tests.fleets import MINUTE, is_running, models, until
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the interpreter is played by a shell script")
 ROOT = Path(__file__).parents[2]
-MINUTE = 60.0
-"""Limits what a test waits for. Only a broken program reaches it."""
 
 
 def run(folder: Path, python: str, verb: str = "check", seconds: float = MINUTE, memory: int = 0) -> StepResult:
@@ -45,25 +41,6 @@ def script(folder: Path, text: str) -> str:
 
 def report(**keys: object) -> str:
     return f"echo '{json.dumps({'schema': 1, **keys})}'"
-
-
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + MINUTE
-    while not condition():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.01)
-
-
-def is_running(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        try:
-            os.kill(process, 0)
-        except OSError:
-            return False
-        return not Path("/proc").exists()
-    return state not in "ZX"
 
 
 # How a process ends
