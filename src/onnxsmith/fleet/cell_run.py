@@ -9,16 +9,16 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-import re
 import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from onnxsmith.base.folders import beside
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.system import children
-from onnxsmith.fleet import environments, step_process
+from onnxsmith.fleet import environments, kept_files, step_process
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.row import Outcome, Row, StepResult
 from onnxsmith.fleet.sources import address
@@ -27,7 +27,6 @@ from onnxsmith.fleet.stores.base import closing, opened
 from onnxsmith.graph.files import digest
 from onnxsmith.graph.files.save import named_data
 
-_UNSAFE = re.compile(r"[^\w.=+-]+")
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables that limit the threads of a process in the libraries that compute."""
 
@@ -56,8 +55,8 @@ def run(cell: Cell) -> Row:
         StoppedError: the run was stopped meanwhile.
     """
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="onnxsmith-cell-", ignore_cleanup_errors=True) as temporary:
-        chain = _Chain(cell, Path(temporary))
+    with beside(Path(tempfile.gettempdir()) / "cell") as temporary:  # a killed run's folder goes with the next one
+        chain = _Chain(cell, temporary)
         results = chain.results()
         files = chain.kept()
     worst = max(results, key=lambda result: result.outcome.harm, default=None)
@@ -104,7 +103,7 @@ class _Chain:
             if self._cell.model.address:
                 self._present = self._first = address.fetched(self._cell.model.address, self._temporary / "source")
         except OnnxsmithError as error:
-            return [_failed("prepare", error)]
+            return [_unprepared(error)]
         results = []
         for number, step in enumerate(self._cell.steps, 1):
             results.append(self._step(number, step, python))
@@ -141,11 +140,9 @@ class _Chain:
 
     def _target(self, number: int, step: Step) -> Path:
         """Returns the file that a step writes: in the folder of the plan's `keep`, or in the temporary folder."""
-        name = f"{number}-{step.verb}.onnx"
-        if not self._cell.keep:
-            return self._temporary / name
-        parts = [self._cell.model.name, self._cell.setting, self._cell.environment.name]
-        return Path(self._cell.folder).joinpath(self._cell.keep, *(_UNSAFE.sub("_", part) for part in parts), name)
+        keep = Path(self._cell.folder) / self._cell.keep
+        folder = kept_files.folder_of(self._cell.place, keep) if self._cell.keep else self._temporary
+        return folder / kept_files.name_of(number, step.verb)
 
     def _shown(self, target: Path) -> str:
         """Returns the path as the step gets it, relative to the plan's folder if it lies there."""
@@ -175,10 +172,6 @@ class _Chain:
         return {self._shown(file): digest.sha256(file) for file in (*self._written, *data) if file.is_file()}
 
 
-def _failed(verb: str, error: OnnxsmithError) -> StepResult:
-    return StepResult(verb, (), Outcome.FAILED, error.problem.what, 0.0, error.problem.id, None, str(error.problem))
-
-
-def is_kept(files: Mapping[str, str], folder: Path) -> bool:
-    """Whether the kept files of a row are still there."""
-    return all((folder / name).is_file() for name in files)
+def _unprepared(error: OnnxsmithError) -> StepResult:
+    """Returns the result of a cell whose environment or file could not be had: the next run tries again."""
+    return StepResult("prepare", (), Outcome.LOST, error.problem.what, 0.0, error.problem.id, None, str(error.problem))

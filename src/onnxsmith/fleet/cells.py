@@ -13,8 +13,8 @@ from pathlib import Path
 from onnxsmith.base import rooms
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import problem
-from onnxsmith.base.words import in_place_of
-from onnxsmith.fleet import environments
+from onnxsmith.base.words import first_few, in_place_of
+from onnxsmith.fleet import environments, kept_files
 from onnxsmith.fleet.digests import Digests, remembered
 from onnxsmith.fleet.plan import Environment, Limits, ModelEntry, Plan
 from onnxsmith.fleet.sources.base import Model, Source
@@ -24,6 +24,8 @@ _FORMAT = 1
 """The format of rows. It is part of each key: rows of another format are computed again."""
 _BASELINE = ("baseline.json", "baseline.zip")
 """The files that `baseline check` reads if its options name no other."""
+_SHOWN = 3
+"""Limits the models that a problem lists. A choice."""
 _KEY = 32
 """Hexadecimal digits of a key: 128 bits, so that equal keys of different cells need not be expected."""
 
@@ -107,24 +109,26 @@ def models(plan: Plan) -> list[tuple[Model, ModelEntry]]:
                 why=f"there is no such file in {plan.folder}",
                 fix="correct the path; paths are relative to the plan's folder",
             )
-        if entry.name and len(matched) == 1:
-            matched = [replace(matched[0], name=entry.name)]
+        if entry.name:
+            matched = [_renamed(matched, entry)]
         for model in matched:
-            if not any(fnmatchcase(model.argument, pattern) for pattern in excluded):
-                listed[model.argument] = (model, entry)
+            place = model.address or model.argument  # the argument of a file to fetch is its name alone
+            if not any(fnmatchcase(place, pattern) for pattern in excluded) and not _is_kept(model, plan):
+                listed[place] = (model, entry)
     if not listed:
         raise problem(
             "fleet/no-models", "all models are excluded", where=str(plan.path), fix="shorten the list of exclude"
         )
     _refuse_equal_names(plan, [model for model, _ in listed.values()])
+    _refuse_files_as_folders(plan, [model for model, _ in listed.values()])
     return list(listed.values())
 
 
 def shard(cells: Sequence[Cell], number: int, count: int) -> list[Cell]:
-    """Returns one of `count` parts of the cells. The keys decide, so every machine makes the same parts; a part has
-    cells of all models and settings."""
-    ordered = sorted(cells, key=lambda cell: cell.key)
-    return ordered[number - 1 :: count]
+    """Returns one of `count` parts of the cells, in their order. The keys decide, so every machine makes the same
+    parts, and cells with one key are in one part; a part has cells of all models and settings."""
+    keys = set(sorted(by_key(cells))[number - 1 :: count])
+    return [cell for cell in cells if cell.key in keys]
 
 
 def by_key(cells: Iterable[Cell]) -> dict[str, Cell]:
@@ -140,6 +144,19 @@ def _sources() -> list[Source]:
 def _models_of(text: str, folder: Path) -> list[Model]:
     source = next(source for source in _sources() if source.takes(text, folder))
     return list(source.models(text, folder))
+
+
+def _renamed(matched: Sequence[Model], entry: ModelEntry) -> Model:
+    """Returns the only model of an entry under the name that the entry gives it."""
+    if len(matched) > 1:
+        raise problem(
+            "fleet/plan",
+            f"{len(matched)} models cannot all be called {entry.name!r}",
+            where=entry.where,
+            why=f"{entry.source} names {first_few([model.name for model in matched], _SHOWN)}",
+            fix="leave the name out, or name one model by its path",
+        )
+    return replace(matched[0], name=entry.name)
 
 
 def _refuse_unknown_settings(entry: ModelEntry, plan: Plan) -> None:
@@ -164,6 +181,26 @@ def _refuse_equal_names(plan: Plan, listed: Sequence[Model]) -> None:
                 fix="give one of them another name: { source = …, name = … }",
             )
         names.add(model.name)
+
+
+def _is_kept(model: Model, plan: Plan) -> bool:
+    """Whether an earlier run wrote the file, which a pattern such as `**/*.onnx` names, too."""
+    return (
+        bool(plan.keep) and model.is_file and kept_files.lies_in(plan.folder / model.argument, plan.folder / plan.keep)
+    )
+
+
+def _refuse_files_as_folders(plan: Plan, listed: Sequence[Model]) -> None:
+    for model in listed if plan.keep else ():
+        folder = kept_files.folder_of((model.name, "", ""), plan.folder / plan.keep).parents[1]
+        if folder.is_file():
+            raise problem(
+                "fleet/plan",
+                f"the files of {model.name} cannot be kept",
+                where=str(plan.path),
+                why=f"they would need the folder {folder}, which is a file",
+                fix='keep them in another folder: keep = "out"',
+            )
 
 
 def _with_options(step: Step, entry: ModelEntry, model: Model) -> Step:

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from onnxsmith.base.problem import problem
@@ -72,35 +72,43 @@ class Digests:
 
     def _remembered(self, path: Path, kind: str, compute: Callable[[], str]) -> str:
         about = path.stat()
-        key, state = f"{kind}{path.absolute()}", f"{about.st_size} {about.st_mtime_ns} {about.st_ino} {about.st_dev}"
+        key, state = f"{kind}{path.absolute()}", _state(about)
         kept = self._known.get(key)
         if kept is not None and kept[0] == state:
             return kept[1]
         text = compute()
         self._known[key] = (state, text)
-        if time.time() - about.st_mtime > _YOUNG:
+        if time.time() - max(about.st_mtime, about.st_ctime) > _YOUNG:
             self._new[key] = (state, text)
         return text
 
     def save(self) -> None:
         """Keeps the new digests for the next process."""
         if self._cache is not None and self._new:
-            with suppress(sqlite3.Error), self._cache:
+            with suppress(sqlite3.Error, UnicodeEncodeError), self._cache:  # a path may be no text
                 rows = [(path, *kept) for path, kept in self._new.items()]
                 self._cache.executemany("INSERT OR REPLACE INTO digests VALUES (?, ?, ?)", rows)
             self._new.clear()
 
 
+def _state(about: os.stat_result) -> str:
+    """Returns what changes with the bytes of a file. POSIX notes the time of each change; a program may set the other
+    time back."""
+    return f"{about.st_size} {about.st_mtime_ns} {about.st_ctime_ns} {about.st_ino} {about.st_dev}"
+
+
 @contextmanager
 def remembered() -> Iterator[Digests]:
-    """Yields digests that are kept in the cache folder of this user; without such a folder they are computed anew."""
-    try:
-        connection = sqlite3.connect(cache_folder() / "file-digests.sqlite", timeout=5)
-        connection.execute(_TABLE)
-    except (OSError, sqlite3.Error):
-        yield Digests(None)
-        return
-    with closing(connection):
-        digests = Digests(connection)
+    """Yields digests that are kept in the cache folder of this user; without such a folder, or if the cache is damaged,
+    they are computed anew."""
+    with ExitStack() as opened:
+        try:
+            connection = opened.enter_context(
+                closing(sqlite3.connect(cache_folder() / "file-digests.sqlite", timeout=5))
+            )
+            connection.execute(_TABLE)
+            digests = Digests(connection)
+        except (OSError, sqlite3.Error, ValueError):
+            digests = Digests(None)
         yield digests
         digests.save()

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -69,8 +70,12 @@ def compute(job: Job, engine: Engine, *, workers: int = 0, scheduler: str = "") 
     """
     if not job.cells:
         return
-    with engine.running(workers, scheduler) as running:
+    with suppress(_OverError), engine.running(workers, scheduler) as running:
         _Flow(job, engine, running).run()
+
+
+class _OverError(Exception):
+    """The cells cannot go on, so that the engine has to end what runs."""
 
 
 class _Flow:
@@ -100,8 +105,7 @@ class _Flow:
         while in_flight:
             cell, future = self._next()
             in_flight -= 1
-            if not self._take(cell, future):
-                return
+            self._take(cell, future)
             self._show()
             following = next(waiting, None)
             if following is not None:
@@ -111,9 +115,12 @@ class _Flow:
     def _submit(self, cell: Cell) -> None:
         self._queued.append(cell.place)
         self._note_begun()
-        future = self._running.executor.submit(
-            self._job.task, cell, self._job.store.address, cell.key in self._job.again
-        )
+        try:
+            future = self._running.executor.submit(
+                self._job.task, cell, self._job.store.address, cell.key in self._job.again
+            )
+        except Exception as error:
+            raise self._over(cell, error) from error
         future.add_done_callback(partial(self._put, cell))
 
     def _note_begun(self) -> None:
@@ -132,8 +139,12 @@ class _Flow:
             except queue.Empty:
                 continue
 
-    def _take(self, cell: Cell, future: Future[tuple[str, float]]) -> bool:
-        """Notes how a cell ended. Returns whether the others can go on."""
+    def _take(self, cell: Cell, future: Future[tuple[str, float]]) -> None:
+        """Notes how a cell ended.
+
+        Raises:
+            _OverError: the others cannot go on.
+        """
         error: BaseException | None
         try:
             error = future.exception()
@@ -145,33 +156,40 @@ class _Flow:
             self._queued.remove(cell.place)
         self._note_begun()
         if error is not None and self._engine.worker_died(error):
-            self._job.store.put(cell_run.lost(cell, _DIED))
+            self._keep_lost(cell)
         elif error is not None:
-            self._progress.stopped = self._reason(cell, error)
-            return False
+            raise self._over(cell, error) from error
         self._progress.computed += 1
         self._remaining.finished(cell.place, future.result()[1] if error is None else 0.0)
-        return True
 
-    def _reason(self, cell: Cell, error: BaseException) -> Problem:
+    def _keep_lost(self, cell: Cell) -> None:
+        try:
+            self._job.store.put(cell_run.lost(cell, _DIED))
+        except OnnxsmithError as error:
+            raise self._over(cell, error) from error
+
+    def _over(self, cell: Cell, error: BaseException) -> BaseException:
+        """Notes why the run ends here, and returns what to raise: the error itself if it ends the process."""
         if isinstance(error, OnnxsmithError):
-            return error.problem
-        if not isinstance(error, Exception | CancelledError):
-            raise error
-        if self._engine.is_gone(error):
-            return Problem(
+            self._progress.stopped = error.problem
+        elif self._engine.is_gone(error):
+            self._progress.stopped = Problem(
                 "fleet/engine-lost",
                 "the scheduler went away",
                 why=f"{type(error).__name__}: {error}",
                 fix="start it again",
             )
-        return Problem(
-            "fleet/worker-failed",
-            "a worker could not run a cell",
-            where=", ".join(cell.place),
-            why=f"{type(error).__name__}: {error}",
-            fix="let the workers have the onnxsmith of this Python, and the folder of the plan under the same path",
-        )
+        elif self._engine.runs_elsewhere and isinstance(error, Exception):
+            self._progress.stopped = Problem(
+                "fleet/worker-failed",
+                "a worker could not run a cell",
+                where=", ".join(cell.place),
+                why=f"{type(error).__name__}: {error}",
+                fix="let the workers have the onnxsmith of this Python, and the folder of the plan under the same path",
+            )
+        else:
+            return error
+        return _OverError()
 
     def _show(self) -> None:
         done, total = self._progress.computed, len(self._job.cells)

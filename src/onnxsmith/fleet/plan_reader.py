@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,8 @@ _KEYS = (
 )  # fmt: skip
 _MODEL_KEYS = ("source", "name", "settings", "depends", "options")
 _ENVIRONMENT_KEYS = ("python", "requirements")
-_UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)B?", re.IGNORECASE)
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
 _EXAMPLE = 'a plan starts with: models = ["models/*.onnx"], then steps = ["simplify", "check"]'
 _DEFAULT = "default"
 """The name of the setting of a plan that lists none."""
@@ -35,7 +37,7 @@ def read(path: str | Path) -> Plan:
     """
     file = Path(path)
     try:
-        text = file.read_bytes().decode("utf-8")
+        text = file.read_bytes().decode("utf-8-sig")
         content = tomllib.loads(text)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         refused = isinstance(error, OSError)
@@ -53,7 +55,8 @@ class _Reader:
     """Turns the content of a file into a plan."""
 
     def __init__(self, file: Path, text: str, content: Mapping[str, Any]) -> None:
-        self._file, self._lines, self._text, self._content = file, text.splitlines(), text, content
+        self._file, self._lines, self._text, self._content = file, text.split("\n"), text, content
+        self._start = 0
 
     def plan(self) -> Plan:
         """Returns the plan."""
@@ -65,7 +68,7 @@ class _Reader:
             settings=self._settings(),
             environments=self._environments(),
             limits=Limits(self._number("time_limit", Limits.seconds), self._size("memory_limit")),
-            workers=int(self._number("workers", 0)),
+            workers=self._count("workers"),
             keep=self._word("keep"),
             store=self._word("store"),
             text=self._text,
@@ -73,6 +76,7 @@ class _Reader:
 
     def _models(self) -> tuple[ModelEntry, ...]:
         entries = self._content.get("models")
+        entries = [entries] if isinstance(entries, str | dict) else entries
         if not isinstance(entries, list) or not entries:
             raise self._mistake("the plan names no models", "models", fix=_EXAMPLE)
         excluded = self._texts("exclude", self._content)
@@ -87,25 +91,30 @@ class _Reader:
         if not isinstance(entry, dict) or not isinstance(entry.get("source"), str):
             fix = 'write "models/a.onnx", or { source = "models/a.onnx", name = "a" }'
             raise self._mistake(f"a model is a text or a table with source, not {entry!r}", "models", fix=fix)
-        place = self._place(entry["source"], is_value=True)
-        self._refuse_unknown(entry, _MODEL_KEYS)
-        options = self._options(entry.get("options", {}))
-        return ModelEntry(
-            entry["source"],
-            name=str(entry.get("name", "")),
-            options=options,
-            settings=self._texts("settings", entry),
-            depends=self._texts("depends", entry),
-            where=place,
-        )
+        with self._after(entry["source"], is_value=True):
+            self._refuse_unknown(entry, _MODEL_KEYS)
+            return ModelEntry(
+                entry["source"],
+                name=self._word("name", entry),
+                options=self._options(entry.get("options", {})),
+                settings=self._texts("settings", entry),
+                depends=self._texts("depends", entry),
+                where=self._place(entry["source"], is_value=True),
+            )
 
     def _settings(self) -> dict[str, tuple[Step, ...]]:
-        common, options = self._steps(self._content), self._options(self._content.get("options", {}))
+        common = self._steps(self._content)
+        with self._after("options"):
+            options = self._options(self._content.get("options", {}))
         tables = self._content.get("settings", {_DEFAULT: {}})
         if not isinstance(tables, dict) or not tables or not all(isinstance(table, dict) for table in tables.values()):
             fix = 'write a table for each setting: [settings.opset23], and in it opset = "--ir-version 11"'
             raise self._mistake("settings are tables", "settings", fix=fix)
-        return {name: self._setting(name, table, common, options) for name, table in tables.items()}
+        settings = {}
+        for name, table in tables.items():
+            with self._after(name):
+                settings[name] = self._setting(name, table, common, options)
+        return settings
 
     def _setting(
         self, name: str, table: Mapping[str, Any], common: Sequence[str], options: Mapping[str, tuple[str, ...]]
@@ -144,8 +153,11 @@ class _Reader:
             raise self._mistake("environments are tables", "environments", fix=fix)
         environments = []
         for name, table in tables.items():
-            self._refuse_unknown(table, _ENVIRONMENT_KEYS)
-            python, requirements = self._word("python", table), self._texts("requirements", table)
+            with self._after(name):
+                self._refuse_unknown(table, _ENVIRONMENT_KEYS)
+                python, requirements = self._word("python", table), self._texts("requirements", table)
+            if not requirements and Path(python).name != python:
+                python = str(self._file.absolute().parent / python)
             environments.append(Environment(name, python, requirements))
         return tuple(environments)
 
@@ -182,16 +194,22 @@ class _Reader:
 
     def _number(self, key: str, default: float) -> float:
         value = self._content.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise self._mistake(f"{key} is a number, not {value!r}", key, fix=f"write {key} = {default or 2:g}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise self._mistake(f"{key} is a number of seconds, not {value!r}", key, fix=f"write {key} = {default:g}")
         return float(value)
+
+    def _count(self, key: str) -> int:
+        value = self._content.get(key, 0)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self._mistake(f"{key} is a whole number, not {value!r}", key, fix=f"write {key} = 2")
+        return value
 
     def _size(self, key: str) -> int:
         value = self._content.get(key, 0)
         match = _SIZE.fullmatch(str(value).strip())
         if match is None or isinstance(value, bool):
             raise self._mistake(f"{key} is a size in bytes, not {value!r}", key, fix=f'write {key} = "4GB"')
-        return int(float(match[1]) * _UNITS[match[2].upper()])
+        return int(float(match[1]) * _UNITS[(match[2] or "").upper()])
 
     def _refuse_unknown(self, table: Mapping[str, Any], known: Sequence[str]) -> None:
         for key in table:
@@ -201,11 +219,31 @@ class _Reader:
     def _mistake(self, what: str, key: str, *, why: str = "", fix: str = "") -> OnnxsmithError:
         return problem("fleet/plan", what, where=self._place(key), why=why, fix=fix)
 
+    @contextmanager
+    def _after(self, text: str, *, is_value: bool = False) -> Iterator[None]:
+        """Looks for the places of the block from the line with a key on, or with a value: the key of a table."""
+        before, line = self._start, self._line(text, is_value)
+        self._start = before if line is None else line
+        try:
+            yield
+        finally:
+            self._start = before
+
     def _place(self, text: str, *, is_value: bool = False) -> str:
-        """Returns the file and the first line with the key, or with the text as a value."""
+        """Returns the file and the line with the key, or with the text as a value."""
+        line = self._line(text, is_value)
+        return str(self._file) if line is None else f"{self._file}, line {line + 1}"
+
+    def _line(self, text: str, is_value: bool) -> int | None:
+        """Returns the index of the line with the key, or with the text as a value: the first after the present table
+        began, else the first of all."""
         quoted = re.escape(text)
-        pattern = rf"[\"']{quoted}[\"']" if is_value else rf"(?:^|[\s{{,.\[])[\"']?{quoted}[\"']?\s*(?:=|\])"
-        for number, line in enumerate(self._lines, 1):
-            if re.search(pattern, line):
-                return f"{self._file}, line {number}"
-        return str(self._file)
+        key = rf"(?:^|[\s{{,.\[])[\"']?{quoted}[\"']?\s*(?:=|\])|^\s*(?:[\w-]+\.)*{quoted}\s*\."
+        pattern = re.compile(rf"[\"']{quoted}[\"']" if is_value else key)
+        numbers = (*range(self._start, len(self._lines)), *range(self._start))
+        return next((number for number in numbers if pattern.search(_code(self._lines[number]))), None)
+
+
+def _code(line: str) -> str:
+    """Returns a line of TOML, "" for a comment."""
+    return "" if line.lstrip().startswith("#") else line

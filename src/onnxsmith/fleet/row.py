@@ -23,7 +23,7 @@ class Outcome(StrEnum):
     TIMEOUT = "timeout"
     CRASHED = "crashed"
     LOST = "lost"
-    """The workers of an engine died again and again, and with them whatever ran."""
+    """Nothing was learnt about the model: the workers of an engine died, or the cell could not be prepared."""
 
     @property
     def harm(self) -> int:
@@ -70,8 +70,8 @@ class Row:
     steps: tuple[StepResult, ...]
 
     def to_json(self) -> str:
-        """Returns the row as one line of JSON."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, ensure_ascii=False, separators=(",", ":"))
+        """Returns the row as one line of JSON in ASCII: a file's name may be no text."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Self:

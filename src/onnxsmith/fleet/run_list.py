@@ -31,7 +31,7 @@ class Run:
     @classmethod
     def of(cls, name: str, plan: Plan, cells: Sequence[Cell]) -> Self:
         """Returns a run of a plan that begins now."""
-        at = datetime.datetime.now(tz=datetime.UTC).isoformat(timespec="seconds")
+        at = datetime.datetime.now(tz=datetime.UTC).isoformat(timespec="microseconds")
         return cls(name, plan.name, plan.text, at, {cell.place: cell.key for cell in cells})
 
     def digest(self) -> str:

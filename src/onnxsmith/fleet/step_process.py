@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import IO, Any
 
 import onnxsmith
+from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import children
 from onnxsmith.fleet.row import Outcome, StepResult
 from onnxsmith.runtimes._call_limits import is_shortage
 
 _TAIL = 4000
-"""Limits the characters of standard error that a row keeps. A choice."""
+"""Limits the bytes of standard error that a row keeps. A choice."""
 
 _running: set[subprocess.Popen[bytes]] = set()
 _lock = threading.Lock()
@@ -69,28 +70,29 @@ def run(
     """
     command = [python, "-P", "-m", "onnxsmith.fleet.step_host", str(memory), *verb.split(), *words, "--json"]
     began = time.monotonic()
-    with tempfile.TemporaryFile() as said:
-        process = _started(command, folder, variables, said)
+    # Files, not pipes: a pipe would stay open as long as any process that the step started.
+    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:
+        process = _started(command, folder, variables, printed, said)
         is_late = False
         try:
-            printed, _ = _finished(process, seconds or None)
+            process.wait(seconds or None)
         except subprocess.TimeoutExpired:
-            is_late, printed = True, b""
+            is_late = True
         finally:
             _end(process)
         passed = time.monotonic() - began
         if _stopped.is_set():
             raise StoppedError
-        said.seek(0)
-        tail = said.read().decode(errors="replace")[-_TAIL:]
+        printed.seek(0)
+        report = None if is_late else _report(printed.read())
+        tail = _end_of(said)
     typed = ("onnxsmith", *verb.split(), *words)
-    report = None if is_late else _report(printed)
     outcome, headline, problem = _outcome(process, report, tail, seconds if is_late else 0)
     return StepResult(verb, typed, outcome, headline, passed, problem, report, "" if report is not None else tail)
 
 
 def _started(
-    command: Sequence[str], folder: str, variables: Mapping[str, str], said: IO[bytes]
+    command: Sequence[str], folder: str, variables: Mapping[str, str], printed: IO[bytes], said: IO[bytes]
 ) -> subprocess.Popen[bytes]:
     root = str(Path(onnxsmith.__file__).parent.parent)
     paths = (
@@ -101,39 +103,38 @@ def _started(
         if _stopped.is_set():
             raise StoppedError
         process = children.HERE.start(
-            command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said
+            command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=printed, stderr=said
         )
         _running.add(process)
     return process
 
 
-def _finished(process: subprocess.Popen[bytes], seconds: float | None) -> tuple[bytes, int]:
-    """Waits for the end. The pipe to standard input stays open meanwhile: its end would end the process."""
-    lifeline, process.stdin = process.stdin, None
-    try:
-        printed, _ = process.communicate(timeout=seconds)
-        return printed, process.returncode
-    finally:
-        process.stdin = lifeline
-
-
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends the process with what it started, and closes the pipes."""
+    """Ends the process with what it started. The pipe to its standard input was open until now: its end would end the
+    process, too."""
     children.HERE.kill(process)
-    lifeline, process.stdin = process.stdin, None
-    if lifeline is not None:
-        with contextlib.suppress(OSError):
-            lifeline.close()
-    process.communicate()
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    process.wait()
     with _lock:
         _running.discard(process)
 
 
+def _end_of(said: IO[bytes]) -> str:
+    """Returns the end of a file as text."""
+    size = said.seek(0, os.SEEK_END)
+    said.seek(max(size - _TAIL, 0))
+    return said.read(_TAIL).decode(errors="replace")
+
+
 def _report(printed: bytes) -> dict[str, Any] | None:
+    """Returns the report as plain data; None for anything else, such as the report of a version with other verdicts."""
     try:
         report = json.loads(printed)
-        return report if isinstance(report, dict) and "verdict" in report else None
-    except ValueError:
+        Verdict(report["verdict"])
+        return report if all(isinstance(one, dict) for one in report.get("problems", [])) else None
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
@@ -148,7 +149,9 @@ def _outcome(
         worst = problems[0]
         headline = report.get("headline") or worst.get("what") or report["verdict"]
         outcome = Outcome(report["verdict"])
-        if outcome is Outcome.FAILED and (worst.get("id") == "runtime/memory" or is_shortage(worst.get("why", ""))):
+        if outcome is Outcome.FAILED and (
+            worst.get("id") == "runtime/memory" or is_shortage(str(worst.get("why", "")))
+        ):
             outcome = Outcome.MEMORY
         return outcome, str(headline), str(worst.get("id", ""))
     if is_shortage(tail):

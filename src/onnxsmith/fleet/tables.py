@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.fleet import FleetCell, FleetMatrix
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import first_few, in_place_of, several
-from onnxsmith.fleet.row import Outcome, Summary
-from onnxsmith.fleet.run_list import Run
+from onnxsmith.fleet.row import UNDECIDED, Outcome
+from onnxsmith.fleet.run_list import Place, Run
 from onnxsmith.fleet.stores.base import Store
 
 MISSING = "missing"
@@ -38,16 +40,52 @@ def run_of(store: Store, name: str = "") -> Run:
     return run
 
 
-def matrix(store: Store, run: Run, since: Run | None = None, *, computed: int = 0, reused: int = 0) -> FleetMatrix:
+def refuse_missing(address: str) -> None:
+    """Refuses the address of a store that is not there: a store is made by what writes to it, not by what reads it.
+
+    Raises:
+        OnnxsmithError: `fleet/no-run`.
+    """
+    if "://" not in address and not Path(address).exists():
+        raise problem(
+            "fleet/no-run",
+            "there is no such store",
+            where=address,
+            fix="give the plan (.toml) or its store; `onnxsmith fleet run plan.toml` makes one",
+        )
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """How the cells of an earlier run ended, as the store says before new rows replace its rows."""
+
+    name: str = ""
+    outcomes: Mapping[Place, str] = field(default_factory=dict)
+
+
+NONE = Earlier()
+"""No run to compare with."""
+
+
+def earlier(store: Store, name: str) -> Earlier:
+    """Returns how the cells of a run ended; without a name, no run.
+
+    Raises:
+        OnnxsmithError: `fleet/no-run`.
+    """
+    if not name:
+        return NONE
+    run = run_of(store, name)
+    rows = store.summaries(set(run.cells.values()))
+    return Earlier(name, {place: rows[key].outcome.value for place, key in run.cells.items() if key in rows})
+
+
+def matrix(store: Store, run: Run, since: Earlier = NONE, *, computed: int = 0, reused: int = 0) -> FleetMatrix:
     """Returns the table of a run, compared with the run `since`."""
     rows = store.summaries(set(run.cells.values()))
-    before: dict[str, Summary] = {}
-    if since is not None:
-        before = store.summaries(set(since.cells.values()))
     cells = []
     for place, key in run.cells.items():
         summary = rows.get(key)
-        earlier = before.get(since.cells.get(place, "")) if since is not None else None
         cells.append(
             FleetCell(
                 *place,
@@ -56,15 +94,15 @@ def matrix(store: Store, run: Run, since: Run | None = None, *, computed: int = 
                 problem=summary.problem if summary is not None else "",
                 seconds=summary.seconds if summary is not None else 0.0,
                 key=key,
-                before=earlier.outcome.value if earlier is not None else "",
+                before=since.outcomes.get(place, ""),
             )
         )
-    return FleetMatrix(run.name, store.address, tuple(cells), since.name if since else "", computed, reused)
+    return FleetMatrix(run.name, store.address, tuple(cells), since.name, computed, reused)
 
 
 def report(command: str, table: FleetMatrix, stopped: Problem | None = None, notes: Sequence[str] = ()) -> Report:
     """Returns the report of a table. The verdict is `done` if all cells are; with another run to compare with, if none
-    is worse than there. It is `failed` if the run was stopped."""
+    is worse than there, and all have a row that says something. It is `failed` if the run was stopped."""
     count = Counter(cell.outcome for cell in table.cells)
     counted = [f"{count[name]:,} {name}" for name in (*map(str, Outcome), MISSING) if count[name]]
     headline = f"{table.run}: {several(len(table.cells), 'cell')}: {', '.join(counted)}"
@@ -72,9 +110,8 @@ def report(command: str, table: FleetMatrix, stopped: Problem | None = None, not
     if table.since:
         names = first_few([f"{cell.model} ({cell.setting})" for cell in worse], _SHOWN)
         headline += f"; worse than in {table.since}: {names or 'none'}"
-    bad = bool(worse) if table.since else count[str(Outcome.DONE)] < len(table.cells)
-    if table.since and count[MISSING]:
-        bad = True
+    unknown = count[MISSING] + sum(count[str(outcome)] for outcome in UNDECIDED)
+    bad = bool(worse or unknown) if table.since else count[str(Outcome.DONE)] < len(table.cells)
     verdict = Verdict.FAILED if stopped is not None else Verdict.DIFFERENT if bad else Verdict.DONE
     problems = (stopped,) if stopped is not None else ()
     return Report(command, verdict, (table,), problems, tuple(notes), headline)

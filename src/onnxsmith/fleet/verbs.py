@@ -1,8 +1,9 @@
-"""The verbs of the fleet: run, list, show, merge."""
+"""The verbs of the fleet about a plan: run, list, show."""
 
 from __future__ import annotations
 
 import datetime
+import itertools
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +18,7 @@ from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.system import machine
 from onnxsmith.base.words import in_place_of, several
 from onnxsmith.fleet import cells as cell_lists
-from onnxsmith.fleet import driver, plan_reader, tables
-from onnxsmith.fleet.cell_run import is_kept
+from onnxsmith.fleet import driver, kept_files, plan_reader, tables
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.driver import Job
 from onnxsmith.fleet.engines.base import Engine
@@ -65,8 +65,10 @@ def run(path: str | Path, settings: Settings = USUAL) -> Report:
         everything = cell_lists.of_plan(plan)
         cells = everything if settings.shard is None else cell_lists.shard(everything, *settings.shard)
         store = opened(address_of(plan, settings.store))
-        since = tables.run_of(store, settings.since) if settings.since else None
-        current = _current(plan, cells, store, settings)
+        since = tables.earlier(store, settings.since)
+        current = _current(plan, everything, store, settings)
+        places = {cell.place for cell in cells}
+        shown = replace(current, cells={place: key for place, key in current.cells.items() if place in places})
         workers = _workers(plan, settings.workers, settings.scheduler)
         wanted, again = _wanted(cells, store, settings.again)
         store.put_run(current)
@@ -83,8 +85,9 @@ def run(path: str | Path, settings: Settings = USUAL) -> Report:
         except KeyboardInterrupt:
             stopped = Problem("run/interrupted", "the run was stopped", why="Ctrl-C or SIGTERM")
         reused = len(cell_lists.by_key(cells)) - len(wanted)
-        table = tables.matrix(store, current, since, computed=job.progress.computed, reused=reused)
-        report = tables.report("fleet run", table, _with_kept(stopped, table, path, current), _notes(table))
+        table = tables.matrix(store, shown, since, computed=job.progress.computed, reused=reused)
+        stopped = _with_kept(stopped, table, _again(path, settings, current))
+        report = tables.report("fleet run", table, stopped, _notes(table))
         return _timed(report, clock)
 
 
@@ -116,66 +119,15 @@ def show(path: str | Path, store: str = "", name: str = "", since: str = "") -> 
         OnnxsmithError: `fleet/no-run`, and the errors of reading the plan and the store.
     """
     rows = opened(_store_of(path, store))
-    earlier = tables.run_of(rows, since) if since else None
-    return tables.report("fleet show", tables.matrix(rows, tables.run_of(rows, name), earlier))
-
-
-@closing()
-def merge(sources: Sequence[str], target: str) -> Report:
-    """Copies the rows and runs of stores into one. Runs of one name are joined: they are parts of one plan.
-
-    Raises:
-        OnnxsmithError: `fleet/no-run` if a source has none; `fleet/run-taken` if runs of one name disagree; the errors
-            of reading and writing stores.
-    """
-    into = opened(target)
-    copied, runs = 0, set()
-    with stage("merge"):
-        for source in sources:
-            if "://" not in source and not Path(source).exists():
-                raise problem("fleet/no-run", "there is no such store", where=source, fix="give the path of a store")
-            rows = opened(source)
-            for key in rows.keys() - into.keys():
-                row = rows.row(key)
-                if row is not None:
-                    into.put(row)
-                    copied += 1
-            for name in rows.run_names():
-                run_there = rows.run(name)
-                assert run_there is not None
-                into.put_run(_joined(into.run(name), run_there, source))
-                runs.add(name)
-    if not runs:
-        raise problem("fleet/no-run", "the stores have no run", where=", ".join(sources), fix="run their plan first")
-    latest = tables.run_of(into)
-    return tables.report("fleet merge", tables.matrix(into, latest), notes=[f"copied {several(copied, 'row')}"])
-
-
-def _joined(here: Run | None, there: Run, source: str) -> Run:
-    if here is None:
-        return there
-    for place, key in there.cells.items():
-        if here.cells.get(place, key) != key:
-            raise problem(
-                "fleet/run-taken",
-                f"two runs are called {there.name!r}, and {place[0]} is another model in each",
-                where=source,
-                fix="merge them into different stores, or run one of them again under another --name",
-            )
-    return Run(here.name, here.plan_name, here.plan, min(here.at, there.at), {**here.cells, **there.cells})
+    return tables.report("fleet show", tables.matrix(rows, tables.run_of(rows, name), tables.earlier(rows, since)))
 
 
 def _store_of(path: str | Path, store: str) -> str:
     """Returns the address of the store that a plan names, or the path itself if it is a store."""
-    address = store or (address_of(plan_reader.read(path)) if str(path).endswith(".toml") else str(path))
-    if "://" not in address and not Path(address).exists():
-        raise problem(
-            "fleet/no-run",
-            "there is no such store",
-            where=address,
-            why="no plan was run with this store",
-            fix="run the plan first, or give the store of its run: --store other.sqlite",
-        )
+    address = str(path)
+    if store or address.endswith(".toml"):
+        address = store or address_of(plan_reader.read(path))
+    tables.refuse_missing(address)
     return address
 
 
@@ -202,12 +154,10 @@ def _current(plan: Plan, cells: Sequence[Cell], store: Store, settings: Settings
                 fix="leave --resume out",
             )
         name = same[-1]
-    now = datetime.datetime.now(tz=datetime.UTC)
-    new = Run.of(name or f"{plan.name} {now.isoformat(sep=' ', timespec='seconds')[:19]}", plan, cells)
+    new = Run.of(name or _free_name(plan, store), plan, cells)
     kept = store.run(name) if name else None
-    if kept is None or kept.digest() == new.digest() or (settings.shard and _agrees(kept, new)):
-        cells_there = {**kept.cells, **new.cells} if kept is not None else new.cells
-        return Run(new.name, plan.name, plan.text, kept.at if kept is not None else new.at, cells_there)
+    if kept is None or kept.digest() == new.digest():
+        return new if kept is None else replace(new, at=kept.at)
     raise problem(
         "fleet/run-taken",
         f"the store has another run {name!r}",
@@ -221,8 +171,13 @@ def _current(plan: Plan, cells: Sequence[Cell], store: Store, settings: Settings
     )
 
 
-def _agrees(kept: Run, new: Run) -> bool:
-    return all(kept.cells.get(place, key) == key for place, key in new.cells.items())
+def _free_name(plan: Plan, store: Store) -> str:
+    """Returns the plan's name with the time, and with a number if another run began in the same second."""
+    name = f"{plan.name} {datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d %H:%M:%S}"
+    taken = set(store.run_names())
+    return next(
+        free for number in itertools.count(1) if (free := name if number == 1 else f"{name} {number}") not in taken
+    )
 
 
 def _wanted(cells: Sequence[Cell], store: Store, again: Sequence[str]) -> tuple[list[Cell], set[str]]:
@@ -249,12 +204,14 @@ def _wanted(cells: Sequence[Cell], store: Store, again: Sequence[str]) -> tuple[
 
 def _is_complete(cell: Cell, store: Store) -> bool:
     row = store.row(cell.key)
-    return row is not None and is_kept(row.files, Path(cell.folder))
+    return row is not None and kept_files.are_there(row.files, Path(cell.folder))
 
 
 def _workers(plan: Plan, asked: int, scheduler: str) -> int:
     """Returns how many cells run at the same time: no more than their memory allows."""
     workers = asked or plan.workers
+    if workers < 0:
+        raise problem("fleet/plan", f"{workers} workers cannot run cells", fix="give --workers 2, or leave it out")
     if scheduler or not plan.limits.bytes:
         return workers
     total = machine.HERE.memory()
@@ -294,13 +251,20 @@ def _sizes(plan: Plan, cells: Sequence[Cell]) -> dict[str, int]:
     return sizes
 
 
-def _with_kept(stopped: Problem | None, table: FleetMatrix, path: str | Path, current: Run) -> Problem | None:
+def _again(path: str | Path, settings: Settings, current: Run) -> str:
+    """Returns the command that goes on with a run."""
+    shard = f"{settings.shard[0]}/{settings.shard[1]}" if settings.shard is not None else ""
+    options = {"--name": current.name, "--store": settings.store, "--shard": shard, "--scheduler": settings.scheduler}
+    words = [word for option, value in options.items() if value for word in (option, value)]
+    return shlex.join(["onnxsmith", "fleet", "run", str(path), "--resume", *words])
+
+
+def _with_kept(stopped: Problem | None, table: FleetMatrix, again: str) -> Problem | None:
     """Returns why a run was stopped, with what is kept and how it goes on."""
     if stopped is None:
         return None
     missing = sum(cell.outcome == tables.MISSING for cell in table.cells)
     kept = f"{len(table.cells) - missing:,} of {several(len(table.cells), 'cell')} are in the store"
-    again = shlex.join(["onnxsmith", "fleet", "run", str(path), "--resume", "--name", current.name])
     why = "; ".join(filter(None, (stopped.why, kept)))
     fix = "; or ".join(filter(None, (stopped.fix, f"go on: `{again}`")))
     return Problem(stopped.id, stopped.what, stopped.where, why, fix)

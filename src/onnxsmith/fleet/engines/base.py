@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,10 @@ class Running:
 
 
 class Engine(ABC):
-    """One engine."""
+    """One engine. `runs_elsewhere`: its workers may have another onnxsmith and other files, so that an unexpected error
+    of a cell can be theirs."""
+
+    runs_elsewhere: ClassVar[bool] = False
 
     @abstractmethod
     def running(self, workers: int, scheduler: str) -> AbstractContextManager[Running]:

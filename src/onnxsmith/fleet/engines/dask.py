@@ -23,6 +23,8 @@ class Dask(Engine):
     """`dask.distributed`. With an address, its workers need the same onnxsmith, and the same paths for the models and
     the store. Without one, a scheduler and a worker with threads are started in this process."""
 
+    runs_elsewhere = True
+
     @contextmanager
     def running(self, workers: int, scheduler: str) -> Iterator[Running]:
         try:

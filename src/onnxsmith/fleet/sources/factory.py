@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -34,7 +36,8 @@ class Factory(Source):
             if match["place"].endswith(".py"):
                 return []
             return [Model(text, text, is_file=False, stamp=text)]  # installed: the environment's versions stand for it
-        files = tuple(str(path.relative_to(folder)) for path in _python_files(file.parent, folder))
+        inside = file.parent.is_relative_to(folder)
+        files = tuple(str(path.relative_to(folder) if inside else path) for path in _python_files(file.parent))
         return [Model(text, text, is_file=False, files=files)]
 
     def _file(self, place: str, folder: Path) -> Path | None:
@@ -45,25 +48,33 @@ class Factory(Source):
         return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
 
 
-def _python_files(start: Path, folder: Path) -> list[Path]:
-    files = sorted(_walked(start))
+def _python_files(start: Path) -> list[Path]:
+    files = list(itertools.islice(_walked(start), _MOST_FILES + 1))
     if len(files) > _MOST_FILES:
         raise problem(
             "fleet/plan",
             "the folder of the factory has too many Python files to watch for changes",
             where=str(start),
-            why=f"it has {len(files):,}, and all of them may belong to the model",
+            why=f"it has more than {_MOST_FILES:,}, and all of them may belong to the model",
             fix="move the factory into a folder of its own",
         )
-    return [file for file in files if file.is_relative_to(folder)]
+    return sorted(files)
 
 
 def _walked(start: Path) -> Iterator[Path]:
-    """Yields the Python files below a folder, without hidden folders, caches and environments."""
-    for path in start.iterdir():
-        if path.name.startswith(".") or path.name in ("__pycache__", "node_modules", "site-packages"):
-            continue
-        if path.is_dir() and not (path / "pyvenv.cfg").exists():
-            yield from _walked(path)
-        elif path.suffix == ".py":
-            yield path
+    """Yields the Python files below a folder, without hidden folders, caches and environments. A folder that cannot be
+    read is left out: Python cannot import from it either."""
+    for folder, folders, files in os.walk(start, followlinks=True):
+        here = Path(folder)
+        folders[:] = sorted(name for name in folders if not _is_left_out(here / name))
+        yield from (here / name for name in files if name.endswith(".py"))
+
+
+def _is_left_out(folder: Path) -> bool:
+    """Whether no modules of the model lie in a folder. A link to a folder above it has no others, and would not end."""
+    return (
+        folder.name.startswith(".")
+        or folder.name in ("__pycache__", "node_modules", "site-packages")
+        or (folder / "pyvenv.cfg").exists()
+        or (folder.is_symlink() and folder.parent.resolve().is_relative_to(folder.resolve()))
+    )

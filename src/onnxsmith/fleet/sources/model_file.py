@@ -18,6 +18,10 @@ class ModelFile(Source):
         return True
 
     def models(self, text: str, folder: Path) -> Sequence[Model]:
+        if (folder / text).is_file():
+            return [self._model(text)]  # also a name with a bracket, which would be a pattern
         names = sorted(glob.glob(text, root_dir=folder, recursive=True))  # noqa: PTH207 — takes absolute patterns too
-        files = [name for name in names if (folder / name).is_file()]
-        return [Model(Path(name).as_posix(), name, is_file=True, files=(name,)) for name in files]
+        return [self._model(name) for name in names if (folder / name).is_file()]
+
+    def _model(self, name: str) -> Model:
+        return Model(Path(name).as_posix(), name, is_file=True, files=(name,))

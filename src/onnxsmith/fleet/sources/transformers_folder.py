@@ -18,7 +18,8 @@ class TransformersFolder(Source):
         return (folder / text / "config.json").is_file()
 
     def models(self, text: str, folder: Path) -> Sequence[Model]:
-        files = sorted(path for path in (folder / text).rglob("*") if path.is_file() and "/." not in path.as_posix())
+        start = folder / text
+        names = sorted(path.relative_to(start) for path in start.rglob("*") if path.is_file())
+        files = tuple(str(Path(text) / name) for name in names if not any(part.startswith(".") for part in name.parts))
         name = Path(text).as_posix()
-        relative = tuple(str(path.relative_to(folder)) for path in files)
-        return [Model(name, name, is_file=False, options=("--transformers",), files=relative)]
+        return [Model(name, name, is_file=False, options=("--transformers",), files=files)]

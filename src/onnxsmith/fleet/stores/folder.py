@@ -28,7 +28,7 @@ class FolderStore(Store):
     def __init__(self, address: str) -> None:
         super().__init__(address)
         with self._refusing():
-            self._files: _Files = _Remote(address) if "://" in address else _Local(address)
+            self._files = _files_at(address)
             head = self._files.read("store.json")
             if head is None:
                 self._files.write("store.json", json.dumps({"format": FORMAT}).encode())
@@ -81,13 +81,17 @@ class FolderStore(Store):
     def run(self, name: str) -> Run | None:
         with self._refusing():
             content = self._files.read(_run_name(name))
-        return None if content is None else Run.from_json(content.decode(), f"{self.address}/{_run_name(name)}")
+        return (
+            None
+            if content is None
+            else Run.from_json(content.decode(errors="replace"), f"{self.address}/{_run_name(name)}")
+        )
 
     def run_names(self) -> list[str]:
         with self._refusing():
             names = [unquote(Path(name).stem) for name in self._files.listed("runs")]
         runs = [run for name in names if (run := self.run(name)) is not None]
-        return [run.name for run in sorted(runs, key=lambda run: run.at)]
+        return [run.name for run in sorted(runs, key=lambda run: (run.at, run.name))]
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -135,11 +139,19 @@ class _Files(ABC):
         """Returns the first line of a file."""
 
 
+def _files_at(address: str) -> _Files:
+    """Returns the files of a folder. Those of a local folder are never half written, however it is addressed."""
+    if "://" not in address:
+        return _Local(Path(address))
+    system, root = addresses.opened(address.rstrip("/"))
+    return _Local(Path(root)) if "file" in system.protocol else _Remote(system, root)
+
+
 class _Local(_Files):
     """A folder of this machine, or one that is mounted."""
 
-    def __init__(self, address: str) -> None:
-        self._root = Path(address)
+    def __init__(self, root: Path) -> None:
+        self._root = root
         self._root.mkdir(parents=True, exist_ok=True)
 
     def read(self, name: str) -> bytes | None:
@@ -175,9 +187,8 @@ class _Local(_Files):
 class _Remote(_Files):
     """A folder of a file system of fsspec. An object store shows an object when it is whole."""
 
-    def __init__(self, address: str) -> None:
-        self._system: Any
-        self._system, self._root = addresses.opened(address.rstrip("/"))
+    def __init__(self, system: Any, root: str) -> None:
+        self._system, self._root = system, root
 
     def read(self, name: str) -> bytes | None:
         try:

@@ -18,6 +18,8 @@ CREATE TABLE IF NOT EXISTS rows
     (key TEXT PRIMARY KEY, outcome TEXT, headline TEXT, problem TEXT, seconds REAL, row BLOB) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs (name TEXT PRIMARY KEY, at TEXT, run BLOB);
 """
+_NAMES = {"rows", "runs", "sqlite_autoindex_runs_1"}
+"""What a store holds: two tables, and the index that SQLite makes for the names of runs."""
 _WAIT = 60.0
 """Seconds to wait for another writer. A choice: a row is written in a millisecond."""
 _AT_ONCE = 500
@@ -33,7 +35,11 @@ class SqliteStore(Store):
         with self._refusing():
             Path(address).absolute().parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(address, timeout=_WAIT, check_same_thread=False)
-            self._prepare()
+            try:
+                self._prepare()
+            except BaseException:
+                self._database.close()
+                raise
 
     def _prepare(self) -> None:
         try:
@@ -45,6 +51,9 @@ class SqliteStore(Store):
         if version > FORMAT:
             raise unreadable(self.address, f"it has format {version}; this version of onnxsmith reads {FORMAT}")
         if version == 0:
+            others = {name for (name,) in self._database.execute("SELECT name FROM sqlite_master")} - _NAMES
+            if others:
+                raise unreadable(self.address, f"it is another program's database: it has {min(others)}")
             with contextlib.suppress(sqlite3.OperationalError):  # another process may hold it, and set the mode
                 self._database.execute("PRAGMA journal_mode = WAL")
             self._database.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {FORMAT}; COMMIT;")
@@ -63,7 +72,8 @@ class SqliteStore(Store):
             return {key for (key,) in self._database.execute("SELECT key FROM rows")}
 
     def put(self, row: Row) -> None:
-        values = (row.key, row.outcome.value, row.headline, row.problem, row.seconds)
+        headline = row.headline.encode(errors="replace").decode()  # a file's name may be no text
+        values = (row.key, row.outcome.value, headline, row.problem, row.seconds)
         with self._refusing(), self._database:
             self._database.execute(
                 "INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?)",
@@ -122,7 +132,7 @@ class SqliteStore(Store):
             yield
         except sqlite3.OperationalError as error:
             raise refused(self.address, error) from error
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, ValueError) as error:
             raise unreadable(self.address, str(error)) from error
         except OSError as error:
             raise refused(self.address, error) from error

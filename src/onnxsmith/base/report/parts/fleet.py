@@ -12,8 +12,10 @@ from onnxsmith.base.report.base import Block, Facts, Part, Table, Text, Tone, fa
 from onnxsmith.base.report.parts._text import duration
 from onnxsmith.base.words import several
 
-_ORDER = ("crashed", "lost", "timeout", "memory", "failed", "different", "cannot-tell", "missing", "done")
+_ORDER = ("lost", "crashed", "timeout", "memory", "failed", "different", "cannot-tell", "missing", "done")
 """Outcomes from bad to good. `missing` is a cell without a row."""
+_UNKNOWN = ("lost", "missing", "")
+"""Outcomes that say nothing about the model, so that they are neither worse nor better."""
 _MOST_ROWS = 20
 """Rows of models in a terminal; a page has all. A choice."""
 _MOST_COLUMNS = 6
@@ -42,8 +44,8 @@ class FleetCell:
 
     @property
     def change(self) -> int:
-        """Returns 1 if the cell is worse than before, -1 if it is better, 0 if it is neither."""
-        if not self.before or self.before == self.outcome or self.outcome == "missing":
+        """Returns 1 if the cell is worse than before, -1 if it is better, 0 if it is neither, or unknown."""
+        if self.before == self.outcome or self.before in _UNKNOWN or self.outcome in _UNKNOWN:
             return 0
         before = _ORDER.index(self.before) if self.before in _ORDER else 0
         return 1 if self.harm < before else -1

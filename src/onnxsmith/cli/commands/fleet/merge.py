@@ -19,6 +19,6 @@ class Merge(Command):
     output: str = option("the store to write to; it may exist", default="fleet.sqlite", short="-o", metavar="ADDRESS")
 
     def run(self) -> Report:
-        from onnxsmith.fleet import verbs
+        from onnxsmith.fleet.merging import merge
 
-        return verbs.merge(self.stores, self.output)
+        return merge(self.stores, self.output)

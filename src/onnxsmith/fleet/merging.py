@@ -1,0 +1,68 @@
+"""Joins the stores of several machines: rows that one of them lacks, and the parts of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnxsmith.base.clock import stage
+from onnxsmith.base.problem import problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.words import several
+from onnxsmith.fleet import tables
+from onnxsmith.fleet.row import UNDECIDED
+from onnxsmith.fleet.run_list import Run
+from onnxsmith.fleet.stores.base import Store, closing, opened
+
+
+@closing()
+def merge(sources: Sequence[str], target: str) -> Report:
+    """Copies the rows and runs of stores into one. Runs of one name are joined: they are parts of one plan.
+
+    Raises:
+        OnnxsmithError: `fleet/no-run` if a source has none; `fleet/run-taken` if runs of one name disagree; the errors
+            of reading and writing stores.
+    """
+    for source in sources:
+        tables.refuse_missing(source)
+    into = opened(target)
+    copied, runs = 0, set()
+    with stage("merge"):
+        for source in sources:
+            rows = opened(source)
+            copied += _copied(rows, into)
+            for name in rows.run_names():
+                run_there = rows.run(name)
+                assert run_there is not None
+                into.put_run(_joined(into.run(name), run_there, source))
+                runs.add(name)
+    if not runs:
+        raise problem("fleet/no-run", "the stores have no run", where=", ".join(sources), fix="run their plan first")
+    latest = tables.run_of(into)
+    return tables.report("fleet merge", tables.matrix(into, latest), notes=[f"copied {several(copied, 'row')}"])
+
+
+def _copied(rows: Store, into: Store) -> int:
+    """Copies rows that the other store does not have, or has as a row that says nothing. Returns how many."""
+    keys = rows.keys()
+    there = into.summaries(keys)
+    copied = 0
+    for key in sorted(keys):
+        row = rows.row(key) if key not in there or there[key].outcome in UNDECIDED else None
+        if row is not None and (key not in there or row.outcome not in UNDECIDED):
+            into.put(row)
+            copied += 1
+    return copied
+
+
+def _joined(here: Run | None, there: Run, source: str) -> Run:
+    if here is None:
+        return there
+    for place, key in there.cells.items():
+        if here.cells.get(place, key) != key:
+            raise problem(
+                "fleet/run-taken",
+                f"two runs are called {there.name!r}, and {place[0]} is another model in each",
+                where=source,
+                fix="merge them into different stores, or run one of them again under another --name",
+            )
+    return Run(here.name, here.plan_name, here.plan, min(here.at, there.at), {**here.cells, **there.cells})

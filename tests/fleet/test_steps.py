@@ -1,0 +1,271 @@
+"""Steps: each verb of the command line has its role, and a cell hands its model on from step to step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from onnxsmith.base import rooms
+from onnxsmith.cli.commands.base import Command
+from onnxsmith.fleet import cell_run, environments, kept_files, step_process, steps
+from onnxsmith.fleet.plan import Environment
+from onnxsmith.fleet.row import Outcome
+from onnxsmith.fleet.stores.base import closing, opened
+from tests.conftest import Refused
+from tests.fleets import Steps, cells_of, models, plan
+
+NEITHER = {"diagnose", "reduce", "bisect"}
+"""Verbs about one model."""
+
+
+def test_each_verb_of_a_plan_is_a_command() -> None:
+    commands = {id_.replace("/", " ") for id_ in rooms.classes("onnxsmith.cli.commands", Command)}
+    assert steps.VERBS.keys() <= commands
+    assert not NEITHER & steps.VERBS.keys()
+    assert commands >= NEITHER
+
+
+def test_a_verb_that_writes_has_an_output() -> None:
+    commands = rooms.classes("onnxsmith.cli.commands", Command)
+    for verb, role in steps.VERBS.items():
+        fields = {field.metadata.get("short") for field in _fields(commands[verb.replace(" ", "/")])}
+        assert ("-o" in fields) or role not in (steps.Role.MAKES, steps.Role.REWRITES), verb
+
+
+def _fields(command: type[Command]) -> list[object]:
+    from onnxsmith.base import options
+
+    return list(options.fields_of(command))
+
+
+def test_words() -> None:
+    assert steps.words("--a 'b c'") == ("--a", "b c")
+    assert steps.words(["--a", "b c"]) == ("--a", "b c")
+    assert [steps.words(value) for value in ("'", 3, [3], None, {})] == [None] * 5
+
+
+# The chain
+
+
+def row_of(folder: Path, text: str, **more: str) -> cell_run.Row:
+    (cell,) = cells_of(plan(folder, text))
+    return cell_run.run(cell)
+
+
+def test_a_file_goes_from_step_to_step(tmp_path: Path, steps: Steps) -> None:
+    models(tmp_path, "a.onnx")
+    row = row_of(
+        tmp_path,
+        'models = ["a.onnx"]\nsteps = ["export", "inspect", "simplify", "check", "opset", "compare", "bench"]\n'
+        '[options]\nopset = "--to 23"',
+    )
+    assert [tuple(word.replace(str(tmp_path), "") for word in result.command[1:]) for result in row.steps] == [
+        ("inspect", "a.onnx"),
+        ("simplify", "a.onnx", "-o", "TEMPORARY/2-simplify.onnx"),
+        ("check", "TEMPORARY/2-simplify.onnx"),
+        ("opset", "TEMPORARY/2-simplify.onnx", "--to", "23", "-o", "TEMPORARY/4-opset.onnx"),
+        ("compare", "a.onnx", "TEMPORARY/4-opset.onnx"),
+        ("bench", "TEMPORARY/4-opset.onnx"),
+    ]
+    assert (row.outcome, row.headline) == (Outcome.DONE, "inspect of a.onnx: done")
+    assert not list(tmp_path.glob("*simplify*"))
+
+
+def test_a_module_is_exported_and_its_file_is_the_first(tmp_path: Path, steps: Steps) -> None:
+    (tmp_path / "nets.py").touch()
+    row = row_of(tmp_path, 'models = ["nets.py:build"]\nsteps = ["export", "simplify", "compare"]')
+    assert [result.command[1:] for result in row.steps] == [
+        ("export", "nets.py:build", "-o", "TEMPORARY/1-export.onnx"),
+        ("simplify", "TEMPORARY/1-export.onnx", "-o", "TEMPORARY/2-simplify.onnx"),
+        ("compare", "TEMPORARY/1-export.onnx", "TEMPORARY/2-simplify.onnx"),
+    ]
+
+
+def test_options_of_a_folder_and_of_a_model(tmp_path: Path, steps: Steps) -> None:
+    (tmp_path / "bert").mkdir()
+    (tmp_path / "bert" / "config.json").write_text("{}")
+    row_of(
+        tmp_path,
+        'models = [{ source = "bert", options = { export = "--dim batch=4" } }]\nsteps = ["export"]\n'
+        '[options]\nexport = "--task fill-mask"',
+    )
+    assert steps.called[0][:-1] == ("export", "bert", "--transformers", "--task", "fill-mask", "--dim", "batch=4", "-o")
+
+
+@pytest.mark.parametrize(
+    "ending", [Outcome.FAILED, Outcome.CRASHED, Outcome.TIMEOUT, Outcome.MEMORY, Outcome.DIFFERENT]
+)
+def test_a_step_that_writes_nothing_ends_the_cell(tmp_path: Path, steps: Steps, ending: Outcome) -> None:
+    models(tmp_path, "a.onnx")
+    steps.endings = {"simplify": ending}
+    row = row_of(tmp_path, 'models = ["a.onnx"]\nsteps = ["simplify", "check"]')
+    assert steps.verbs == ["simplify"]
+    assert (row.outcome, row.headline) == (ending, f"simplify of a.onnx: {ending}")
+
+
+def test_a_step_that_only_reads_ends_no_cell(tmp_path: Path, steps: Steps) -> None:
+    models(tmp_path, "a.onnx")
+    steps.endings = {"check": Outcome.DIFFERENT, "inspect": Outcome.CANNOT_TELL}
+    row = row_of(tmp_path, 'models = ["a.onnx"]\nsteps = ["inspect", "check", "run"]')
+    assert steps.verbs == ["inspect", "check", "run"]
+    assert (row.outcome, row.headline) == (Outcome.DIFFERENT, "check of a.onnx: different")
+
+
+def test_outcomes_from_good_to_bad() -> None:
+    assert [str(one) for one in sorted(Outcome, key=lambda one: one.harm)] == [
+        "done", "cannot-tell", "different", "failed", "memory", "timeout", "crashed", "lost",
+    ]  # fmt: skip
+
+
+def test_no_step_is_needed(tmp_path: Path, steps: Steps) -> None:
+    models(tmp_path, "a.onnx")
+    row = row_of(tmp_path, 'models = ["a.onnx"]\nsteps = ["export"]')
+    assert (row.outcome, row.headline, row.steps) == (Outcome.DONE, "no step was needed", ())
+
+
+def test_what_a_row_says(tmp_path: Path, steps: Steps) -> None:
+    models(tmp_path, "a.onnx")
+    (cell,) = cells_of(plan(tmp_path))
+    row = cell_run.run(cell)
+    assert (row.key, row.model, row.setting, row.environment) == (cell.key, *cell.place)
+    assert {"python", "onnx", "numpy"} <= row.versions.keys()
+    assert row.files == {}
+    assert row.seconds > 0
+    assert row.at.endswith("+00:00")
+
+
+def test_limits_and_threads_of_a_step(tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    models(tmp_path, "a.onnx")
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setenv("MKL_NUM_THREADS", "5")
+    limits = 'models = ["a.onnx"]\nsteps = ["check"]\ntime_limit = 7\nmemory_limit = "1GB"'
+    (cell,) = cells_of(plan(tmp_path, limits))
+    cell_run.run(replace(cell, threads=3))
+    (how,) = steps.how
+    assert (how["seconds"], how["memory"], how["folder"]) == (7, 2**30, str(tmp_path))
+    variables = how["variables"]
+    assert variables["OMP_NUM_THREADS"] == "3"
+    assert "MKL_NUM_THREADS" not in variables, "what the user set stands"
+    assert not Path(variables["TMPDIR"]).exists()
+
+
+def test_a_cell_leaves_no_folder(tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    models(tmp_path, "a.onnx")
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+
+    def crash() -> None:
+        assert list((tmp_path / "tmp").iterdir())
+        raise step_process.StoppedError
+
+    steps.endings = {"check": crash}
+    with pytest.raises(step_process.StoppedError):
+        row_of(tmp_path, 'models = ["a.onnx"]\nsteps = ["simplify", "check"]')
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+# Kept files
+
+
+def test_files_are_kept_with_their_digests(tmp_path: Path, steps: Steps) -> None:
+    models(tmp_path, "deep/a.onnx")
+    text = 'models = ["deep/a.onnx"]\nsteps = ["simplify", "strip", "check"]\nkeep = "out"'
+    row = row_of(tmp_path, text)
+    assert [Path(name).name for name in row.files] == ["1-simplify.onnx", "2-strip.onnx"]
+    assert all((tmp_path / name).is_file() for name in row.files)
+    assert kept_files.are_there(row.files, tmp_path)
+    (tmp_path / list(row.files)[1]).unlink()
+    assert not kept_files.are_there(row.files, tmp_path)
+
+
+def test_the_file_of_an_earlier_run_does_not_pass_for_that_of_this_one(tmp_path: Path, steps: Steps) -> None:
+    models(tmp_path, "a.onnx")
+    text = 'models = ["a.onnx"]\nsteps = ["simplify", "check"]\nkeep = "out"'
+    assert row_of(tmp_path, text).files
+    steps.endings = {"simplify": Outcome.FAILED}
+    assert not row_of(tmp_path, text).files
+    assert steps.verbs[2:] == ["simplify"]
+    assert not list(tmp_path.glob("out/**/*simplify.onnx"))
+
+
+def test_models_with_like_names_keep_their_files_apart(tmp_path: Path, steps: Steps) -> None:
+    models(tmp_path, "a/b.onnx", "a b.onnx", "a_b.onnx", "ä:b.onnx")
+    text = (
+        'models = ["**/*.onnx", { source = "a/b.onnx", name = ".." }]\nsteps = ["simplify"]\nkeep = "out"\n'
+        '[settings."../up"]\n[settings."."]'
+    )
+    rows = [cell_run.run(cell) for cell in cells_of(plan(tmp_path, text))]
+    files = [name for row in rows for name in row.files]
+    assert len(set(files)) == len(files) == 8
+    assert all((tmp_path / name).resolve().is_relative_to(tmp_path / "out") for name in files)
+    assert all(len(Path(name).parts) == 5 for name in files)
+
+
+def test_kept_files_are_no_models_of_the_next_run(tmp_path: Path, steps: Steps) -> None:
+    models(tmp_path, "deep/a.onnx", "out/b.onnx", "out/c/d/e/f.onnx")
+    path = plan(tmp_path, 'models = ["**/*.onnx"]\nsteps = ["simplify"]\nkeep = "out"')
+    before = cells_of(path)
+    assert [cell_run.run(cell).outcome for cell in before] == [Outcome.DONE] * 3
+    assert len(list(tmp_path.glob("out/**/1-simplify.onnx"))) == 3
+    assert cells_of(path) == before
+
+
+def test_a_folder_in_the_place_of_a_model(tmp_path: Path, refused: Refused) -> None:
+    models(tmp_path, "a.onnx")
+    with refused("fleet/plan") as refusal:
+        cells_of(plan(tmp_path, 'models = ["a.onnx"]\nsteps = ["simplify"]\nkeep = "."'))
+    assert "which is a file" in refusal.problem.why
+
+
+# What cannot begin
+
+
+def unreachable(tmp_path: Path) -> str:
+    return f'models = ["file://{tmp_path}/a.onnx"]\nsteps = ["check"]'
+
+
+def test_a_file_that_cannot_be_fetched_is_tried_again(tmp_path: Path, steps: Steps) -> None:
+    models(tmp_path, "a.onnx")
+    (cell,) = cells_of(plan(tmp_path, unreachable(tmp_path)))
+    (tmp_path / "a.onnx").unlink()
+    row = cell_run.run(cell)
+    assert (row.outcome, row.problem, steps.called) == (Outcome.LOST, "fleet/unreachable", [])
+    models(tmp_path, "a.onnx")
+    assert cell_run.run(cell).outcome is Outcome.DONE
+
+
+def test_a_fetched_file_is_the_model(tmp_path: Path, steps: Steps) -> None:
+    models(tmp_path, "a.onnx")
+    row = row_of(tmp_path, unreachable(tmp_path).replace('"check"', '"simplify", "compare"'))
+    assert [result.command[1:3] for result in row.steps] == [
+        ("simplify", "TEMPORARY/source/a.onnx"),
+        ("compare", "TEMPORARY/source/a.onnx"),
+    ]
+
+
+def test_an_interpreter_that_is_not_there(tmp_path: Path, refused: Refused) -> None:
+    for python in (str(tmp_path / "python"), str(tmp_path)):
+        with refused("fleet/environment"):
+            environments.stamp(Environment("x", python))
+
+
+# Rows are computed once
+
+
+def test_a_row_that_is_there_is_not_computed(tmp_path: Path, steps: Steps) -> None:
+    models(tmp_path, "a.onnx")
+    (cell,) = cells_of(plan(tmp_path, 'models = ["a.onnx"]\nsteps = ["check"]'))
+    address = str(tmp_path / "s.sqlite")
+    with closing():
+        assert cell_run.compute(cell, address)[0] == cell.key
+        cell_run.compute(cell, address)
+        assert len(steps.called) == 1
+        steps.endings = {"check": Outcome.DIFFERENT}
+        cell_run.compute(cell, address, again=True)
+        kept = opened(address).row(cell.key)
+        assert kept is not None
+        assert kept.outcome is Outcome.DIFFERENT
+        assert len(steps.called) == 2

@@ -1,0 +1,519 @@
+"""run, list, show, merge, why, cell: what a user sees. The processes of steps are played."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.parts.fleet import CellSteps, FleetMatrix
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.system import machine
+from onnxsmith.cli import application
+from onnxsmith.fleet import cell_run, driver, merging, one_cell, tables, verbs
+from onnxsmith.fleet.row import Outcome
+from onnxsmith.fleet.stores.base import closing, opened
+from onnxsmith.fleet.verbs import Settings
+from tests import gallery
+from tests.conftest import Refused
+from tests.fleets import Steps, cells_of, keys, models, plan
+
+PLAN = """models = ["*.onnx"]
+steps = ["simplify", "check"]
+[settings.one]
+[settings.two]
+check = "--target openvino"
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A plan of six cells, in the present folder."""
+    models(tmp_path, "a.onnx", "b.onnx", "c.onnx")
+    monkeypatch.chdir(tmp_path)
+    return plan(tmp_path, PLAN)
+
+
+def run(path: Path, **settings: Any) -> Report:
+    return verbs.run(path, Settings(**settings))
+
+
+def outcomes(report: Report) -> dict[tuple[str, str], str]:
+    return {(cell.model, cell.setting): cell.outcome for cell in report.part(FleetMatrix).cells}
+
+
+def counts(report: Report) -> tuple[int, int]:
+    """How many cells were computed, and how many were in the store."""
+    return report.part(FleetMatrix).computed, report.part(FleetMatrix).reused
+
+
+def called(command: str) -> tuple[str, int]:
+    """What a command prints, and its exit status."""
+    return gallery.called(application.main, shlex.split(command)[1:])
+
+
+def reported(command: str) -> dict[str, Any]:
+    text, _ = called(f"{command} --json")
+    data: dict[str, Any] = json.JSONDecoder().raw_decode(text[text.index('{\n  "schema"') :])[0]
+    return data
+
+
+# run
+
+
+def test_all_cells_are_done(path: Path, steps: Steps) -> None:
+    report = run(path, name="first")
+    assert (report.verdict, report.problems, counts(report)) == (Verdict.DONE, (), (6, 0))
+    assert report.headline == "first: 6 cells: 6 done"
+    assert set(outcomes(report).values()) == {"done"}
+    assert list(outcomes(report)) == [(f"{name}.onnx", setting) for name in "abc" for setting in ("one", "two")]
+    assert (path.parent / "fleet.sqlite").is_file()
+
+
+def test_a_second_run_computes_nothing(path: Path, steps: Steps) -> None:
+    first, before = run(path, name="first"), list(steps.called)
+    second = run(path, name="second")
+    assert steps.called == before
+    assert counts(second) == (0, 6)
+    assert outcomes(first) == outcomes(second)
+    assert second.verdict is Verdict.DONE
+
+
+def test_only_what_changed_is_computed(path: Path, steps: Steps) -> None:
+    run(path, name="first")
+    steps.called.clear()
+    models(
+        path.parent,
+        "b.onnx",
+        text='<ir_version: 9, opset_import: ["": 20]> g (float[2] x) => (float[2] y) { y = Abs(x) }',
+    )
+    assert counts(run(path, name="second")) == (2, 4)
+    assert {Path(words[1]).name for words in steps.called if words[0] == "simplify"} == {"b.onnx"}
+
+
+def test_cells_that_are_not_done(path: Path, steps: Steps) -> None:
+    steps.endings = {"simplify a.onnx": Outcome.CRASHED, "simplify b.onnx": Outcome.TIMEOUT}
+    report = run(path, name="first")
+    assert report.verdict is Verdict.DIFFERENT
+    assert report.headline == "first: 6 cells: 2 done, 2 timeout, 2 crashed"
+    assert outcomes(report)["a.onnx", "one"] == "crashed"
+    assert counts(run(path, name="second")) == (0, 6), "a crash is a result"
+
+
+@pytest.mark.parametrize(
+    ("again", "computed"), [((), 0), (("crashed",), 2), (("crashed", "done"), 4), (("all",), 6), (("failed",), 0)]
+)
+def test_again(path: Path, steps: Steps, again: tuple[str, ...], computed: int) -> None:
+    steps.endings = {"simplify a.onnx": Outcome.CRASHED, "simplify b.onnx": Outcome.TIMEOUT}
+    run(path, name="first")
+    steps.endings = {}
+    report = run(path, name="second", again=again)
+    assert counts(report) == (computed, 6 - computed)
+    assert (outcomes(report)["a.onnx", "one"] == "done") == bool({"crashed", "all"} & set(again))
+
+
+def test_again_with_an_outcome_that_is_none(path: Path, steps: Steps, refused: Refused) -> None:
+    with refused("fleet/plan") as refusal:
+        run(path, again=("crash",))
+    assert refusal.problem.fix.startswith("write crashed in place of crash")
+    with closing():
+        assert opened(str(path.parent / "fleet.sqlite")).run_names() == []
+
+
+def test_a_lost_cell_is_computed_by_the_next_run(path: Path, steps: Steps) -> None:
+    run(path, name="first")
+    with closing():
+        opened(str(path.parent / "fleet.sqlite")).put(cell_run.lost(cells_of(path)[0], "gone"))
+    assert counts(run(path, name="second")) == (1, 5)
+
+
+def test_equal_cells_are_computed_once(tmp_path: Path, steps: Steps) -> None:
+    models(tmp_path, "a.onnx")
+    path = plan(tmp_path, 'models = ["*.onnx"]\nsteps = ["check"]\n[settings.one]\n[settings.same]\n')
+    report = run(path)
+    assert counts(report) == (1, 0)
+    assert list(outcomes(report).values()) == ["done", "done"]
+
+
+def test_names_of_runs(path: Path, steps: Steps) -> None:
+    """Without a name, each run gets another, even within a second."""
+    for _ in range(3):
+        run(path)
+    with closing():
+        names = opened(str(path.parent / "fleet.sqlite")).run_names()
+    assert len(set(names)) == 3
+    assert all(name.startswith("p 20") for name in names)
+
+
+def test_a_name_that_is_taken(path: Path, steps: Steps, refused: Refused) -> None:
+    run(path, name="first")
+    assert counts(run(path, name="first")) == (0, 6), "the same work goes on"
+    models(path.parent, "d.onnx")
+    with refused("fleet/run-taken") as refusal:
+        run(path, name="first")
+    assert "another --name" in refusal.problem.fix
+    plan(path.parent, 'models = ["a.onnx"]\nsteps = ["check"]', "other.toml")
+    with refused("fleet/run-taken") as refusal:
+        run(path.with_name("other.toml"), name="first")
+    assert "the plan 'p'" in refusal.problem.why
+
+
+def test_resume(path: Path, steps: Steps, refused: Refused) -> None:
+    with refused("fleet/no-run"):
+        run(path, resume=True)
+    run(path, name="first")
+    assert run(path, resume=True).part(FleetMatrix).run == "first"
+    models(path.parent, "d.onnx")
+    with refused("fleet/run-taken") as refusal:
+        run(path, resume=True)
+    assert "leave --resume out" in refusal.problem.fix
+
+
+def test_an_interrupted_run_goes_on(path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in the store is kept, and the problem names the command that goes on."""
+    real, seen = driver._Flow._next, [0]
+
+    def interrupted(self: Any) -> Any:
+        seen[0] += 1
+        if seen[0] == 3:
+            raise KeyboardInterrupt
+        return real(self)
+
+    monkeypatch.setattr(driver._Flow, "_next", interrupted)
+    store = str(path.parent / "my store.sqlite")
+    report = run(path, name="first run", workers=1, store=store)
+    monkeypatch.undo()
+    monkeypatch.chdir(path.parent)
+    monkeypatch.setattr("onnxsmith.fleet.step_process.run", steps.run)
+    (problem,) = report.problems
+    assert (report.verdict, problem.id) == (Verdict.FAILED, "run/interrupted")
+    kept = 6 - list(outcomes(report).values()).count("missing")
+    assert f"{kept} of 6 cells are in the store" in problem.why
+    assert 2 <= kept < 6
+    command = problem.fix.partition("`")[2].partition("`")[0]
+    text, status = called(command)
+    assert status == 0
+    assert "first run: 6 cells: 6 done" in text
+    assert "6 done" in called(f"onnxsmith fleet show p.toml --store '{store}'")[0]
+    assert not (path.parent / "fleet.sqlite").exists()
+
+
+def test_a_full_store_stops_the_run(path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxsmith.fleet.stores.base import refused as refused_store
+    from onnxsmith.fleet.stores.sqlite import SqliteStore
+
+    real, lock, taken = SqliteStore.put, threading.Lock(), [0]
+
+    def put(self: SqliteStore, row: Any) -> None:
+        with lock:
+            taken[0] += 1
+            if taken[0] > 2:
+                raise refused_store(self.address, OSError(28, "No space left on device"))
+        real(self, row)
+
+    monkeypatch.setattr(SqliteStore, "put", put)
+    report = run(path, workers=1)
+    assert (report.verdict, report.problems[0].id) == (Verdict.FAILED, "fleet/store-full")
+    assert list(outcomes(report).values()).count("done") == 2
+    assert "--resume" in report.problems[0].fix
+
+
+def test_since(path: Path, steps: Steps, refused: Refused) -> None:
+    steps.endings = {"simplify c.onnx": Outcome.FAILED}
+    run(path, name="old")
+    models(
+        path.parent,
+        "b.onnx",
+        text='<ir_version: 9, opset_import: ["": 20]> g (float[2] x) => (float[2] y) { y = Abs(x) }',
+    )
+    report = run(path, name="same", since="old")
+    assert report.verdict is Verdict.DONE, "a cell that failed before does not fail a comparison"
+    assert report.headline.endswith("worse than in old: none")
+    steps.endings = {"simplify b.onnx": Outcome.CRASHED}
+    report = run(path, name="new", since="same", again=("all",))
+    assert counts(report) == (6, 0), "the rows of the earlier run are replaced, and compared with all the same"
+    assert [(cell.model, cell.setting, cell.before) for cell in report.part(FleetMatrix).worse()] == [
+        ("b.onnx", "one", "done"),
+        ("b.onnx", "two", "done"),
+    ]
+    assert report.verdict is Verdict.DIFFERENT
+    assert report.headline.endswith("worse than in same: b.onnx (one), b.onnx (two)")
+    with refused("fleet/no-run") as refusal:
+        run(path, since="odl")
+    assert refusal.problem.fix.startswith("write old in place of odl")
+
+
+def test_workers_and_memory(path: Path, steps: Steps, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(machine.HERE), "memory", lambda self: 10 * 2**30)
+    monkeypatch.setattr(type(machine.HERE), "cores", lambda self: 8)
+    read = verbs.plan_reader.read
+    assert verbs._workers(read(path), 0, "") == 0
+    limited = read(plan(path.parent, f'memory_limit = "3GB"\nworkers = 2\n{PLAN}'))
+    assert [verbs._workers(limited, asked, "") for asked in (0, 1, 9)] == [2, 1, 3]
+    assert verbs._workers(limited, 9, "tcp://far:1") == 9
+    assert [verbs._threads(workers) for workers in (0, 1, 3, 99)] == [1, 8, 2, 1]
+    with refused("fleet/memory"):
+        run(plan(path.parent, f'memory_limit = "11GB"\n{PLAN}'))
+    with refused("fleet/plan"):
+        run(plan(path.parent, PLAN), workers=-1)
+
+
+def test_an_engine_that_is_none(path: Path, refused: Refused) -> None:
+    with refused("fleet/engine") as refusal:
+        run(path, engine="dusk")
+    assert refusal.problem.fix.startswith("write dask in place of dusk")
+
+
+@pytest.mark.parametrize(
+    ("named", "given", "address"),
+    [
+        ("", "", "{}/fleet.sqlite"),
+        ("rows.sqlite", "", "{}/rows.sqlite"),
+        ("rows/", "", "{}/rows/"),
+        ("memory://rows", "", "memory://rows"),
+        ("rows.sqlite", "x.sqlite", "x.sqlite"),
+        ("memory://rows", "x/", "x/"),
+    ],
+)
+def test_the_address_of_the_store(path: Path, named: str, given: str, address: str) -> None:
+    read = verbs.plan_reader.read(plan(path.parent, f"store = '{named}'\n{PLAN}"))
+    assert verbs.address_of(read, given) == address.format(path.parent)
+
+
+# Kept files
+
+
+def test_a_kept_file_that_is_gone_is_made_again(path: Path, steps: Steps) -> None:
+    plan(path.parent, f'keep = "out"\n{PLAN}')
+    assert counts(run(path)) == (6, 0)
+    assert counts(run(path)) == (0, 6)
+    (path.parent / "out" / "b.onnx" / "two" / "here" / "1-simplify.onnx").unlink()
+    assert counts(run(path)) == (1, 5)
+    assert (path.parent / "out" / "b.onnx" / "two" / "here" / "1-simplify.onnx").is_file()
+
+
+# Shards
+
+
+@pytest.mark.parametrize("one_store", [False, True])
+def test_shards_give_the_table_of_one_run(path: Path, steps: Steps, one_store: bool) -> None:
+    steps.endings = {"simplify b.onnx": Outcome.FAILED}
+    whole = run(path, name="r", store="whole.sqlite")
+    parts = [
+        run(path, name="r", store="s/" if one_store else f"{number}.sqlite", shard=(number, 3)) for number in (1, 2, 3)
+    ]
+    assert [len(outcomes(part)) for part in parts] == [2, 2, 2]
+    assert [part.headline.partition(":")[0] for part in parts] == ["r"] * 3
+    assert {cell for part in parts for cell in outcomes(part)} == set(outcomes(whole))
+    if one_store:
+        joined = verbs.show("s/")
+    else:
+        joined = merging.merge(["1.sqlite", "2.sqlite", "3.sqlite"], "all.sqlite")
+        assert joined.notes == ("copied 6 rows",)
+    assert list(outcomes(joined).items()) == list(outcomes(whole).items())
+    assert joined.verdict is whole.verdict
+
+
+def test_a_shard_is_judged_by_its_own_cells(path: Path, steps: Steps) -> None:
+    """That the other machines are not done yet is no failure of this one."""
+    report = run(path, name="r", shard=(1, 3))
+    assert (report.verdict, report.notes) == (Verdict.DONE, ())
+    assert verbs.show(path).verdict is Verdict.DIFFERENT
+    assert sorted(outcomes(verbs.show(path)).values()) == ["done"] * 2 + ["missing"] * 4
+
+
+# merge
+
+
+def test_merge_prefers_a_row_that_says_something(path: Path, steps: Steps) -> None:
+    for name in ("good.sqlite", "lost.sqlite"):
+        run(path, name="r", store=name)
+    (cell, *_) = cells_of(path)
+    with closing():
+        opened("lost.sqlite").put(cell_run.lost(cell, "gone"))
+    for order in (["good.sqlite", "lost.sqlite"], ["lost.sqlite", "good.sqlite"]):
+        target = f"{order[0]}.all"
+        assert set(outcomes(merging.merge(order, target)).values()) == {"done"}
+
+
+def test_merge_of_runs_that_disagree(path: Path, steps: Steps, refused: Refused) -> None:
+    run(path, name="r", store="1.sqlite")
+    models(
+        path.parent,
+        "b.onnx",
+        text='<ir_version: 9, opset_import: ["": 20]> g (float[2] x) => (float[2] y) { y = Abs(x) }',
+    )
+    run(path, name="r", store="2.sqlite")
+    with refused("fleet/run-taken") as refusal:
+        merging.merge(["1.sqlite", "2.sqlite"], "all.sqlite")
+    assert "b.onnx is another model in each" in refusal.problem.what
+
+
+def test_merge_of_nothing(path: Path, steps: Steps, refused: Refused) -> None:
+    with refused("fleet/no-run"):
+        merging.merge(["gone.sqlite"], "all.sqlite")
+    assert not Path("all.sqlite").exists()
+    with closing():
+        opened("empty.sqlite")
+    with refused("fleet/no-run"):
+        merging.merge(["empty.sqlite"], "all.sqlite")
+
+
+def test_merge_into_itself(path: Path, steps: Steps) -> None:
+    run(path, name="r", store="1.sqlite")
+    report = merging.merge(["1.sqlite"], "1.sqlite")
+    assert report.notes == ("copied 0 rows",)
+    assert len(outcomes(report)) == 6
+
+
+# show
+
+
+def test_show(path: Path, steps: Steps, refused: Refused) -> None:
+    with refused("fleet/no-run"):
+        verbs.show(path)
+    with refused("fleet/no-run"):
+        verbs.show(path, store="typo.sqlite")
+    assert [file for file in path.parent.iterdir() if "sqlite" in file.name] == [], "what only reads makes no store"
+    first = run(path, name="first")
+    models(path.parent, "d.onnx")
+    run(path, name="second")
+    assert outcomes(verbs.show(path, name="first")) == outcomes(first)
+    for report in (verbs.show(path), verbs.show("fleet.sqlite"), verbs.show(path, store="fleet.sqlite")):
+        assert len(outcomes(report)) == 8
+    report = verbs.show(path, name="second", since="first")
+    assert report.verdict is Verdict.DONE
+    assert [cell.before for cell in report.part(FleetMatrix).cells].count("") == 2, "new cells have no earlier outcome"
+    with refused("fleet/no-run"):
+        verbs.show(path, name="third")
+    with refused("fleet/no-run"):
+        verbs.show("gone.sqlite")
+
+
+# cell, list, why
+
+
+def test_the_listed_commands_compute_the_plan(path: Path, steps: Steps) -> None:
+    data = reported("onnxsmith fleet list p.toml --store s/")
+    commands = [cell["command"] for part in data["parts"] if part["kind"] == "cell_commands" for cell in part["cells"]]
+    assert len(commands) == 6
+    for command in commands:
+        assert called(command)[1] == 0
+    assert len(steps.called) == 12
+    assert counts(run(path, store="s/")) == (0, 6)
+    text, status = called("onnxsmith fleet list p.toml --store s/")
+    assert status == 0
+    assert [line for line in text.splitlines() if line.startswith("onnxsmith")] == commands
+
+
+def test_one_cell(path: Path, steps: Steps, refused: Refused) -> None:
+    key = keys(path)["b.onnx", "two", "here"]
+    steps.endings = {"simplify b.onnx": Outcome.DIFFERENT}
+    report = one_cell.compute(path, key)
+    assert (report.verdict, report.headline) == (
+        Verdict.DIFFERENT,
+        "b.onnx two: different: simplify of b.onnx: different",
+    )
+    one_cell.compute(path, key)
+    assert steps.verbs == ["simplify"]
+    with refused("fleet/no-cell") as refusal:
+        one_cell.compute(path, "0" * 32)
+    assert "onnxsmith fleet list" in refusal.problem.fix
+
+
+def test_why(path: Path, steps: Steps) -> None:
+    run(path)
+    steps.called.clear()
+    steps.endings = {"check": Outcome.CANNOT_TELL}
+    report = one_cell.why(path, "b.onnx", "two")
+    assert steps.verbs == ["simplify", "check"]
+    assert report.verdict is Verdict.DIFFERENT
+    assert [(step.verb, step.outcome, step.command) for step in report.part(CellSteps).steps] == [
+        ("simplify", "done", "onnxsmith simplify b.onnx -o 1-simplify.onnx"),
+        ("check", "cannot-tell", "onnxsmith check 1-simplify.onnx --target openvino"),
+    ]
+    assert outcomes(verbs.show(path))["b.onnx", "two"] == "done", "the store keeps its row"
+
+
+def test_which_cell(path: Path, steps: Steps, refused: Refused) -> None:
+    for model, setting, what in (
+        ("d", "one", "no model 'd'"),
+        ("b", "", "has 2 such cells"),
+        ("b.onnx", "three", "has no such cell"),
+    ):
+        with refused("fleet/no-cell") as refusal:
+            one_cell.why(path, model, setting)
+        assert what in refusal.problem.what
+    assert "--setting two --environment here" in refusal.problem.fix
+    assert one_cell.why(path, "b", "one").headline.startswith("b.onnx one: done")
+    assert steps.verbs == ["simplify", "check"]
+    models(path.parent, "deep/b.onnx")
+    plan(path.parent, PLAN.replace('"*.onnx"', '"**/*.onnx"'))
+    with refused("fleet/no-cell") as refusal:
+        one_cell.why(path, "other/b", "one")
+    assert "may be several models" in refusal.problem.what
+
+
+# The command line
+
+
+def test_commands(path: Path, steps: Steps) -> None:
+    text, status = called("onnxsmith fleet run p.toml --name first --workers 2")
+    assert (status, "first: 6 cells: 6 done" in text) == (0, True)
+    assert called("onnxsmith fleet run p.toml --name part --shard 1/2 --store 1/")[1] == 0
+    assert called("onnxsmith fleet run p.toml --name part --shard 2/2 --store 2/")[1] == 0
+    assert called("onnxsmith fleet merge 1/ 2/ -o all.sqlite")[1] == 0
+    steps.endings = {"simplify a.onnx": Outcome.FAILED}
+    assert called("onnxsmith fleet run p.toml --again all --again failed")[1] == 1
+    text, status = called("onnxsmith fleet show all.sqlite --name part")
+    assert (status, "part: 6 cells: 6 done" in text) == (0, True)
+    text, status = called("onnxsmith fleet why p.toml a --setting one")
+    assert (status, "simplify of a.onnx: failed" in text) == (1, True)
+    key = keys(path)["b.onnx", "two", "here"]
+    assert called(f"onnxsmith fleet cell p.toml {key}")[1] == 0
+    for wrong in (
+        "fleet run gone.toml",
+        "fleet run p.toml --shard 3/2",
+        "fleet cell p.toml x",
+        "fleet show gone.sqlite",
+    ):
+        assert called(f"onnxsmith {wrong}")[1] == 2
+
+
+# The table
+
+
+def cell(model: str, outcome: str, before: str = "", setting: str = "s") -> Any:
+    from onnxsmith.base.report.parts.fleet import FleetCell
+
+    return FleetCell(model, setting, "here", outcome, f"{model} {outcome}", "a/b", 1.0, model, before)
+
+
+def test_what_is_worse() -> None:
+    order = [*map(str, Outcome)]
+    for place, now in enumerate(order):
+        for earlier, before in enumerate(order):
+            expected = 0 if "lost" in (now, before) else (place > earlier) - (place < earlier)
+            assert cell("m", now, before).change == expected, (now, before)
+    assert [cell("m", now, before).change for now, before in (("missing", "done"), ("crashed", ""))] == [0, 0]
+    assert sorted(order, key=lambda now: -cell("m", now).harm) == order
+
+
+def test_a_run_without_all_rows_is_not_done() -> None:
+    table = FleetMatrix("r", "s", (cell("a", "done"), cell("b", "missing")))
+    assert tables.report("fleet show", table).verdict is Verdict.DIFFERENT
+    for unknown in ("missing", "lost"):
+        compared = FleetMatrix("r", "s", (cell("a", "done", "done"), cell("b", unknown, "done")), "old")
+        assert tables.report("fleet show", compared).verdict is Verdict.DIFFERENT
+
+
+def test_a_table_as_json_and_back() -> None:
+    table = FleetMatrix("r", "s", (cell("a", "done", "failed"), cell("b", "lost", "done", "t")), "old", 1, 1)
+    report = tables.report("fleet run", table)
+    again = Report.from_json(report.to_json())
+    assert again.part(FleetMatrix) == table
