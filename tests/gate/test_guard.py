@@ -22,11 +22,12 @@ from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.guarded_files import GuardedFiles
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.cli import application
 from onnxsmith.gate.guard import guard
 from onnxsmith.gate.guarding import pickles
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
-from tests import documents
+from tests import documents, gallery
 from tests.test_cli import called
 
 ROOT = Path(__file__).parents[2]
@@ -223,6 +224,14 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         with pytest.raises(OnnxsmithError) as raised:
             guard(files)
         assert raised.value.problem.id == id_
+
+
+def test_the_command(tmp_path: Path) -> None:
+    text, status = gallery.called(application.main, ["guard", str(model(tmp_path))])
+    assert (status, text.splitlines()[-1]) == (0, "1 file fit to be committed")
+    text, status = gallery.called(application.main, ["guard", str(model(tmp_path)), "--max-size", "10"])
+    assert status == 1
+    assert "guard/too-large" in text
 
 
 def test_the_command_imports_no_runtime(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Writes texts as Markdown that GitHub and GitLab show as they are: names in a model come from strangers.
 
-A plain word stays. A word with any other character goes into `<code>`, in which neither markup nor mentions, numbers of
-issues and addresses mean anything. Inside, the characters of markup are written as numbers: `&#42;` is never markup.
+A plain word stays. Characters of markup are written as numbers: `&#42;` is never markup. A word that a service would
+turn into a mention, a link, an issue or a formula after it has read the Markdown goes into `<code>`, where services
+leave everything as it is.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ import re
 
 from onnxsmith.cli.render.printable import printable
 
-_PLAIN = re.compile(r"""[("']*[^\W_](?:[^\W_]|[.,;:()"'/+=%→±…-])*[.,;:?!)"']*|[→±…]""")
-"""Matches a word that means the same in Markdown."""
-_LINKED = re.compile(r"(?i)//|www\.|:[\w+-]+:|^\W*gh-\d|^[0-9a-f]{7,40}$")
-"""Finds words that GitHub or GitLab would link or replace: addresses, `:emoji:`, issues, commits."""
-_LIST = re.compile(r"\d+[.)]")
-"""Matches a first word that would begin a list."""
 _QUOTED = re.compile(r"(`[^`\n]+`)")
-_KEPT = re.compile(r"""[^\W_]|[ .,:;()=+'"/-]""")
+_QUIET = re.compile(r"""(?:[^\W_]|[.,;:()"'/+%→±…²√·=^_*\[\]{}<>&|\\-])*[?!]?[)"']*""")
+"""Matches a word in which services look for nothing but markup."""
+_LINKED = re.compile(r"(?i)//|www\.|:[\w+-]+:|^\W*gh-\d|^[0-9a-f]{7,40}$|^\W*%")
+"""Finds words that GitHub or GitLab would link or replace: addresses, `:emoji:`, issues, commits, milestones."""
+_LIST = re.compile(r"[-+]|\d+[.)]|-+|=+")
+"""Matches a first word that would begin a list, a line or a heading."""
+_MARKUP = re.compile(r"(?<![^\W_])_|_(?![^\W_])|[*\[\]<>&|\\]")
+"""Finds the characters of markup. An underscore between letters is none."""
+_KEPT = re.compile(r"""[^\W_]|[ .,;:()=+'"/-]""")
 """Matches a character that means nothing in `<code>`, unless it belongs to an address."""
-
 _LETTER = re.compile(r"[^\W_]")
 
 
@@ -34,7 +36,7 @@ def inline(text: str) -> str:
 def code(text: str) -> str:
     """Returns a text as code inside a line."""
     kept = _LETTER if _LINKED.search(text) else _KEPT
-    shown = (one if kept.fullmatch(one) else f"&#{ord(one)};" for one in printable(text))
+    shown = (one if kept.fullmatch(one) else _number(one) for one in printable(text))
     return f"<code>{''.join(shown)}</code>"
 
 
@@ -48,7 +50,13 @@ def block(text: str) -> str:
 def _words(text: str, *, is_first: bool) -> str:
     shown: list[str] = []
     for word in text.replace("\n", " ").split(" "):
-        may_begin = not (is_first and not any(shown) and _LIST.fullmatch(word))
-        is_plain = _PLAIN.fullmatch(word) and not _LINKED.search(word) and may_begin
-        shown.append(word if is_plain or not word else code(word))
+        begins = is_first and not any(shown) and _LIST.fullmatch(word)
+        if not word or (_QUIET.fullmatch(word) and not _LINKED.search(word) and not begins):
+            shown.append(_MARKUP.sub(lambda found: _number(found[0]), word))
+        else:
+            shown.append(code(word))
     return " ".join(shown)
+
+
+def _number(one: str) -> str:
+    return f"&#{ord(one)};"

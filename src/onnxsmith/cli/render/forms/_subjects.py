@@ -15,6 +15,10 @@ _NAMED = re.compile(r"\b(node|tensor|input|output|initializer|function)s? ('[^']
 """Finds names in the place of a problem: `tensor 'w'`, `node Conv_3`."""
 
 
+_NODE = re.compile(r"[A-Z][A-Za-z0-9]+ ([^\s:]+)")
+"""Matches a node by its operator and name: `MatMul node_a`."""
+
+
 def cases(report: Report) -> list[Case]:
     """Returns the cases of all parts."""
     return [case for part in report.parts for case in part.cases()]
@@ -46,7 +50,9 @@ def file_of(problem: Problem, report: Report) -> str:
 
 def places(problem: Problem) -> list[tuple[str, str]]:
     """Returns the kind and the name of each node and tensor that the place of a problem names."""
-    return [(kind, name.strip("'\"")) for kind, name in _NAMED.findall(problem.where)]
+    named = [(kind, name.strip("'\"")) for kind, name in _NAMED.findall(problem.where)]
+    nodes = [match[1] for piece in problem.where.split(", ") if (match := _NODE.fullmatch(piece))]
+    return [*named, *(("node", name) for name in nodes)]
 
 
 def _known(report: Report) -> Iterator[tuple[str, str]]:
