@@ -18,7 +18,8 @@ from onnxsmith.base.report.parts.layers import Layers
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.commands.run import Bench
 from onnxsmith.cli.render import chart
-from onnxsmith.cli.render.html_report import Pages, View, linked, relative, to_html, write
+from onnxsmith.cli.render.html_report import View, linked, relative, to_html
+from onnxsmith.cli.render.report_files import Pages, write
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.viewer.html_page import beside

@@ -17,7 +17,7 @@ from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.written_files import Written
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.cli.render.html_report import Pages, write
+from onnxsmith.cli.render.report_files import Pages, write
 from onnxsmith.graph.files.save import disk_problems
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.viewer.view import view

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from onnxsmith.base.words import abbreviated, change, first_few, nearest, of_one, several, shortened, told_apart
+from onnxsmith.base.words import (
+    abbreviated,
+    byte_count,
+    change,
+    first_few,
+    nearest,
+    of_one,
+    several,
+    shortened,
+    told_apart,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +72,17 @@ def test_a_change(before: float, after: float, text: str) -> None:
 @pytest.mark.parametrize(("ratio", "text"), [(0.5, "0.50"), (1.0, "1.00"), (1.0004, "1.0004"), (0.999, "0.999")])
 def test_only_one_looks_like_one(ratio: float, text: str) -> None:
     assert of_one(ratio) == text
+
+
+SIZES = {
+    "0": 0, "10": 10, "7b": 7, "500KB": 500 * 2**10, "1.5 MB": 3 * 2**19, "16GiB": 2**34, "2t": 2**41,
+    "": None, "-1": None, "MB": None, "1 PB": None, "1,5MB": None, "KB1": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "count"), SIZES.items())
+def test_a_size_in_bytes(text: str, count: int | None) -> None:
+    assert byte_count(text) == count
 
 
 def test_words_that_abbreviate_a_name() -> None:

@@ -31,7 +31,7 @@ from onnxsmith.verification.by_layer import value_bundle
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "onnxsmith"
 PAGE = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
-SHARED = {"--json", "--html", "--verbose", "-v", "--quiet", "-q"}
+SHARED = {"--json", "--html", "--report", "--verbose", "-v", "--quiet", "-q"}
 COMMANDS = rooms.classes("onnxsmith.cli.commands", Command)  # type: ignore[type-abstract]
 
 

@@ -69,6 +69,15 @@ def of_one(ratio: float, decimals: int = 2) -> str:
     return f"{ratio:.{next(enough, _DIGITS)}f}"
 
 
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
+
+
+def byte_count(text: str) -> int | None:
+    """Reads a size such as `16GB` or `500 MB` as bytes, in units of 1024; None if the text is no size."""
+    match = _SIZE.fullmatch(text.strip())
+    return None if match is None else int(float(match[1]) * 2 ** (10 * " KMGT".index(match[2].upper() or " ")))
+
+
 def shortened(text: str, longest: int) -> str:
     """Cuts a text of more than `longest` characters, and ends it with `…`."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

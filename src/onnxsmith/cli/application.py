@@ -36,6 +36,16 @@ T = TypeVar("T")
 _SHARED = {
     "json": (bool, typer.Option("--json", help="print the report as JSON"), False),
     "html": (str, typer.Option("--html", help="write the report as one HTML file", metavar="FILE"), ""),
+    "report": (
+        list[str],
+        typer.Option(
+            "--report",
+            help="write the report to this file, in the form of its ending: .html, .json, .md, .sarif, .xml (JUnit); "
+            "repeatable",
+            metavar="FILE",
+        ),
+        [],
+    ),
     "verbose": (bool, typer.Option("--verbose", "-v", help="print every row of every table"), False),
     "quiet": (bool, typer.Option("--quiet", "-q", help="print nothing but problems"), False),
 }
@@ -141,6 +151,7 @@ def _function(command: type[Command]) -> Callable[..., None]:
 
     def call(**values: Any) -> None:
         shown = {name: values.pop(name) for name in shared}
+        shown["reports"] = tuple(shown.pop("report"))
         tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
         raise typer.Exit(_execute(_made(command, tupled), **shown))
 
@@ -205,29 +216,33 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
     return inspect.Parameter(called(field), _KEYWORD, default=default, annotation=Annotated[kind, declared])
 
 
-def _execute(command: Command, *, json: bool, html: str, verbose: bool, quiet: bool, view: str = "") -> int:
+def _execute(
+    command: Command, *, json: bool, verbose: bool, quiet: bool, html: str, reports: Sequence[str], view: str = ""
+) -> int:
     if _process and command.is_one_pass():
         gc.disable()
     begin = _process.pop() if _process else time.monotonic()
     clock.command_begins()
     with interrupts.unwinding() as interrupted:
-        report = _report(command, (html, view), interrupted, shown=not json and not quiet)
-    if any(found.id == "save/needed" for found in report.problems):
-        html = view = ""  # the page itself may be the file that would overwrite an input
+        report = _report(command, (html, view), reports, interrupted, shown=not json and not quiet)
+    if any(found.id in ("save/needed", "report/unknown-form") for found in report.problems):
+        html, view, reports = "", "", ()  # the page itself may be the file that would overwrite an input
     report = _with_waiting(report, begin)
     try:
-        return _render(_with_pages(report, command, html, view), json=json, verbose=verbose, quiet=quiet)
+        return _render(_with_pages(report, command, html, view, reports), json=json, verbose=verbose, quiet=quiet)
     except BrokenPipeError:  # the reader closed the pipe early (`| head`); the command itself is done
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return report.verdict.exit_code
 
 
-def _report(command: Command, pages: Sequence[str], interrupted: Callable[[], bool], *, shown: bool) -> Report:
+def _report(
+    command: Command, pages: Sequence[str], reports: Sequence[str], interrupted: Callable[[], bool], *, shown: bool
+) -> Report:
     """Runs the command and returns its report. An error becomes a report with the verdict `failed`."""
     start = time.monotonic()
     try:
         command.refuse()
-        _refuse_loss(command, pages)
+        _refuse_loss(command, pages, reports)
         start = time.monotonic()
         with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr), typed():
             report = command.run()  # prints of the user's model go to stderr, because stdout is for the report
@@ -288,26 +303,31 @@ def _with_waiting(report: Report, begin: float) -> Report:
     return dataclasses.replace(report, parts=tuple(parts))
 
 
-def _refuse_loss(command: Command, pages: Sequence[str]) -> None:
-    """Raises if an output path of the command is also an input path. Each verb has a stricter check of its own."""
+def _refuse_loss(command: Command, pages: Sequence[str], reports: Sequence[str]) -> None:
+    """Raises if an output path of the command is also an input path, or a report has an unknown form. Each verb has a
+    stricter check of its own."""
     fields = {field: getattr(command, field.name) for field in dataclasses.fields(command)}  # type: ignore[arg-type]
     writes = [value for field, value in fields.items() if field.metadata.get("writes") and value]
-    if not any(pages) and not writes:
+    if not any(pages) and not reports and not writes:
         return
     from onnxsmith.graph.files.output_paths import refuse_loss, refuse_other_than_page
 
     reads = [value for field, value in fields.items() if not field.metadata.get("writes")]
-    refuse_loss([*writes, *pages], reads, in_place=command.replaces())
+    refuse_loss([*writes, *pages, *reports], reads, in_place=command.replaces())
     for page in pages:
         refuse_other_than_page(page)
+    if reports:
+        from onnxsmith.cli.render import report_files
+
+        report_files.refuse_loss(reports)
 
 
-def _with_pages(report: Report, command: Command, html: str, view: str) -> Report:
-    if not html and not view:
+def _with_pages(report: Report, command: Command, html: str, view: str, reports: Sequence[str]) -> Report:
+    if not html and not view and not reports:
         return report
-    from onnxsmith.cli.render.html_report import Pages, write
+    from onnxsmith.cli.render.report_files import Pages, write
 
-    return write(report, Pages(html, view, command.shown()))
+    return write(report, Pages(html, view, command.shown(), tuple(reports)))
 
 
 def _render(report: Report, *, json: bool, verbose: bool, quiet: bool) -> int:

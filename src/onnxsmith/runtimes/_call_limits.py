@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import byte_count
 
 MEMORY = "ONNXSMITH_MEMORY_LIMIT"
 """Names the environment variable for the limit in bytes: `16GB`, `500MB`; 0 for no limit."""
@@ -36,19 +37,6 @@ _LEAST_TIME = 60.0
 _BYTES_A_SECOND = 10_000_000
 """Counts the bytes of model and input for which each further second is allowed. A choice: a slow runtime on a slow
 machine."""
-_UNITS = {
-    "": 1,
-    "B": 1,
-    "KB": 2**10,
-    "MB": 2**20,
-    "GB": 2**30,
-    "TB": 2**40,
-    "K": 2**10,
-    "M": 2**20,
-    "G": 2**30,
-    "T": 2**40,
-}
-
 _REFUSALS = re.compile(
     r"std::bad_alloc|std::length_error|MemoryError|[Ff]ailed to allocate|Unable to allocate|[Cc]annot allocate memory"
     r"|vector::_M_default_append|vector::reserve|array is too big|out of memory|memory allocation of \d+ bytes failed"
@@ -116,10 +104,10 @@ def memory(asked: int | None, *, model: int, feeds: int = 0) -> int:
     text = os.environ.get(MEMORY, "").strip()
     if not text:
         return max(_LEAST_MEMORY, _BY_MODEL * model + _BY_FEEDS * feeds)
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?i?B?)", text, re.IGNORECASE)
-    if match is None:
+    count = byte_count(text)
+    if count is None:
         raise _bad(MEMORY, text, "a size: 16GB, 500MB, or 0 for no limit")
-    return int(float(match[1]) * _UNITS[match[2].upper().replace("I", "")])
+    return count
 
 
 def seconds(asked: float | None, *, model: int, feeds: int = 0, slowness: float = 1.0) -> float:

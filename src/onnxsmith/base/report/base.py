@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from onnxsmith._version import __version__
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.report.case import Case
 from onnxsmith.base.report.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -141,6 +142,10 @@ class Part(ABC):
     @abstractmethod
     def blocks(self) -> Iterator[Block]:
         """Yields the blocks that show the part."""
+
+    def cases(self) -> Iterator[Case]:
+        """Yields the questions about each model with their answers. Without any, the command itself is the question."""
+        return iter(())
 
     @classmethod
     def kind(cls) -> str:

@@ -176,7 +176,8 @@ def _docs(model: ir.Model) -> int:
 
 
 def _provenance(model: ir.Model) -> int:
-    holders: list[Any] = [*walk.all_nodes(model), *walk.values(model), *walk.graphs(model)]
+    graphs = [*walk.graphs(model), *model.functions.values()]
+    holders: list[Any] = [*walk.all_nodes(model), *walk.values(model), *graphs]
     return sum(_cleared(one.metadata_props) for one in holders)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,18 +55,34 @@ def refuse_other_than_page(html: str) -> None:
     Raises:
         OnnxsmithError: `save/needed`.
     """
-    path = Path(html)
-    if not html or not path.is_file():
+    if html:
+        refuse_other_than(html, is_page, "an HTML page", ".html")
+
+
+def is_page(start: bytes) -> bool:
+    """Whether a file that begins with these bytes is an HTML page."""
+    return start.lstrip(b"\xef\xbb\xbf \t\r\n").lower().startswith((b"<!doctype html", b"<html"))
+
+
+def refuse_other_than(file: str, is_own: Callable[[bytes], bool], kind: str, suffix: str = "") -> None:
+    """Raises if a report would overwrite a file that is not of its kind. `is_own` judges the first bytes of the file,
+    `kind` names it with its article. The fix names a file with the ending `suffix`, by default that of the file.
+
+    Raises:
+        OnnxsmithError: `save/needed`.
+    """
+    path = Path(file)
+    if not path.is_file():
         return
-    with disk_problems(path), path.open("rb") as file:
-        start = file.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    if start and not start.startswith((b"<!doctype html", b"<html")):
+    with disk_problems(path), path.open("rb") as opened:
+        start = opened.read(1024)
+    if start.strip() and not is_own(start):
         raise problem(
             "save/needed",
-            "the report would overwrite a file that is not an HTML page",
-            where=html,
+            f"the report would overwrite a file that is not {kind}",
+            where=file,
             why="that file may be needed",
-            fix=f"give the report another name, such as {free_path(path.with_suffix('.html'))}",
+            fix=f"give the report another name, such as {free_path(path.with_suffix(suffix or path.suffix))}",
         )
 
 

@@ -7,7 +7,6 @@ import inspect
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 
 from onnxsmith.base import rooms
@@ -24,6 +23,7 @@ from onnxsmith.optimizer.rules.base import Rule
 from onnxsmith.viewer.inspection import cause_matching
 from onnxsmith.viewer.inspection.cause_matching import filled, known, page
 from onnxsmith.viewer.inspection.model_evidence import Evidence
+from onnxsmith.viewer.problem_pages import page_title, problem_pages
 
 EVERYTHING = "all"
 _SUGGESTED = 5
@@ -52,7 +52,7 @@ def explain(id: str, model: Source | None = None) -> Report:  # noqa: A002
     """
     found = pages()
     if id == EVERYTHING:
-        text = "\n".join(f"{name}: {_title(name, page_)}" for name, page_ in found.items())
+        text = "\n".join(f"{name}: {page_title(name, page_)}" for name, page_ in found.items())
         return _report(id, text, f"{len(found)} pages")
     if not id.strip():
         raise problem(
@@ -62,7 +62,7 @@ def explain(id: str, model: Source | None = None) -> Report:  # noqa: A002
             "`onnxsmith explain all` lists every page",
         )
     if id in found:
-        return _report(id, found[id], _title(id, found[id]))
+        return _report(id, found[id], page_title(id, found[id]))
     meant, matches = recognise(id), cause_matching.match(id)
     if meant is None and not matches:
         raise _unknown(id, found)
@@ -147,27 +147,12 @@ def _unknown(text: str, found: dict[str, str]) -> OnnxsmithError:
 
 def pages() -> dict[str, str]:
     """Returns every page by id: of problems, of rules, of error messages."""
-    return dict(_problem_pages()) | dict(_rule_pages()) | {id_: page(message) for id_, message in known().items()}
-
-
-def _problem_pages() -> Iterator[tuple[str, str]]:
-    for room in sorted((files("onnxsmith.viewer") / "pages").iterdir(), key=lambda item: item.name):
-        if not room.is_dir():
-            continue
-        for file in sorted(room.iterdir(), key=lambda item: item.name):
-            if file.name.endswith(".md"):
-                yield f"{room.name}/{file.name.removesuffix('.md')}", file.read_text(encoding="utf-8").strip()
+    return dict(problem_pages()) | dict(_rule_pages()) | {id_: page(message) for id_, message in known().items()}
 
 
 def _rule_pages() -> Iterator[tuple[str, str]]:
     for id_, kind in rooms.classes("onnxsmith.optimizer.rules", Rule).items():
         yield id_, inspect.getdoc(kind) or ""
-
-
-def _title(id_: str, text: str) -> str:
-    """Returns the first line of a page, without `#` and the id."""
-    first = text.partition("\n")[0].lstrip("# ")
-    return first.removeprefix(f"{id_}:").strip()
 
 
 def _report(id_: str, text: str, headline: str) -> Report:

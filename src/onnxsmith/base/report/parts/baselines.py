@@ -4,16 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from onnxsmith.base.report.base import Block, Part, Table, Text, Tone
+from onnxsmith.base.report.case import Case
 from onnxsmith.base.report.parts._text import duration, size
+from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import several
 
 WORSE, CHANGED, BETTER, UNKNOWN = "worse", "changed", "better", "cannot tell"
 """Are the results of a change. A change that is none of the others is `changed`: nothing is worse."""
 
 
+_QUESTIONS = {
+    "interface": ("interface",),
+    "numbers": ("weights", "graph", "runtime", "machine", "unsteady", "numbers", "file"),
+    "targets": ("target",),
+    "time": ("slower", "faster"),
+    "memory": ("memory",),
+    "size": ("size",),
+    "nodes": ("nodes",),
+}
+"""Maps a question about a model to the causes of the changes that answer it."""
+_FAILURES = {
+    "missing": (Verdict.DIFFERENT, ("gate/model-missing",)),
+    "new": (Verdict.CANNOT_TELL, ("gate/model-new",)),
+    "failed": (Verdict.FAILED, ()),
+}
+"""Maps the result of a model that was not measured to its verdict and the ids of its problems."""
 _MOST_ROWS = 20
 """Rows of models in a terminal; a page has all. A choice."""
 
@@ -86,3 +105,31 @@ class Baselines(Part):
         worse = sum(one.result == WORSE for one in self.changes)
         if worse:
             yield Text(f"{several(worse, 'change is', 'changes are')} for the worse", Tone.BAD)
+
+    def cases(self) -> Iterator[Case]:
+        for model in self.models:
+            file = (Path(self.baseline).parent / model.model).as_posix()
+            if model.result in _FAILURES:
+                verdict, rules = _FAILURES[model.result]
+                changes = tuple(one.what for one in self.changes if one.model == model.model)
+                yield Case(model.model, file, "model", verdict, changes, rules)
+            elif model.result in ("recorded", "accepted"):
+                yield Case(model.model, file, model.result, Verdict.DONE)
+            else:
+                yield from self._answers(model, file)
+
+    def _answers(self, model: BaselineModel, file: str) -> Iterator[Case]:
+        """Yields the questions about a model that was measured. Where nothing was measured, there is no verdict."""
+        for question, causes in _QUESTIONS.items():
+            changes = [one for one in self.changes if one.model == model.model and one.kind in causes]
+            results = {one.result for one in changes}
+            rules: tuple[str, ...] = ()
+            verdict, counted = Verdict.DONE, ""
+            if WORSE in results:
+                verdict, rules, counted = Verdict.DIFFERENT, ("gate/worse",), WORSE
+            elif UNKNOWN in results:
+                verdict, rules, counted = Verdict.CANNOT_TELL, ("gate/not-compared",), UNKNOWN
+            unmeasured = model.time is None if question in ("time", "memory") else not model.targets
+            skipped = question in ("time", "memory", "targets") and unmeasured and not changes
+            what = tuple(f"{one.kind}: {one.what}" for one in changes if one.result == counted)
+            yield Case(model.model, file, question, None if skipped else verdict, what, rules)

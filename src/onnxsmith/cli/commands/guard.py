@@ -1,0 +1,29 @@
+"""`onnxsmith guard models/*.onnx`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.base.options import argument, flag, option
+from onnxsmith.base.report.base import Report
+from onnxsmith.cli.commands.base import Command
+
+
+@dataclass(frozen=True)
+class Guard(Command):
+    """Look whether models and weights may be committed, without running them.
+
+    A model has to be valid and complete, with its data in its folder. No file is too large or a pickle. No node runs in
+    training mode, and no text names a folder of a user. The exit status is 1 if something is wrong with a file.
+    """
+
+    name = "guard"
+
+    files: tuple[str, ...] = argument("models and files with weights", default=(), metavar="FILE…")
+    max_size: str = option("how large a file may be, and a data file; 0 for any size", default="100MB", metavar="SIZE")
+    simplified: bool = flag("models also have to be simplified")
+
+    def run(self) -> Report:
+        from onnxsmith.gate.guard import guard
+
+        return guard(self.files, max_size=self.max_size, simplified=self.simplified)

@@ -1,0 +1,1 @@
+"""Checks of `onnxsmith guard`: each is a file of this folder."""

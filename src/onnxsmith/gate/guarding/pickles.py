@@ -1,0 +1,56 @@
+"""Recognises pickles by their bytes, without unpickling them: a pickle runs code when it is loaded."""
+
+from __future__ import annotations
+
+import io
+import pickletools
+import zipfile
+from pathlib import Path
+
+_READ = 2**20
+"""Counts the bytes of a file in which a pickle is looked for. A choice: torch.save begins with the pickle."""
+_LEAST = 4
+"""Counts the operations that make bytes after a pickle's first byte a pickle. A choice: random bytes rarely have as
+many."""
+_PROTOCOL = b"\x80"
+"""The first byte of pickles of protocol 2 and above (PEP 307)."""
+_VERSIONS = b"\x02\x03\x04\x05"
+"""The second byte: the protocol. 5 is the newest in Python 3.14."""
+_HEADER = 8
+"""Counts the bytes of the length that a safetensors file begins with; then its header follows, in JSON."""
+
+
+def kind(path: Path) -> str:
+    """Returns what the bytes of a file are: `pickle`, `safetensors` or `other`."""
+    with path.open("rb") as file:
+        start = file.read(_READ)
+    if start[_HEADER : _HEADER + 1] == b"{" and int.from_bytes(start[:_HEADER], "little") < path.stat().st_size:
+        return "safetensors"
+    if _is_archive(path) or _is_pickle(start, is_whole=len(start) < _READ):
+        return "pickle"
+    return "other"
+
+
+def _is_archive(path: Path) -> bool:
+    """Whether the file is a zip archive with a pickle in it, as torch.save writes."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any(name.endswith((".pkl", ".pickle")) for name in archive.namelist())
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        return False
+
+
+def _is_pickle(start: bytes, *, is_whole: bool) -> bool:
+    """Whether bytes are the operations of a pickle. Without the first byte of newer protocols, the whole file has to
+    be one."""
+    count, ended = 0, -1
+    try:
+        for operation, _, position in pickletools.genops(io.BytesIO(start)):
+            count += 1
+            if operation.name == "STOP":
+                ended = position or 0
+    except Exception:  # noqa: BLE001 — bytes that are no pickle raise errors of many kinds
+        pass
+    if start[:1] == _PROTOCOL and start[1:2] in _VERSIONS and len(start) > _LEAST:
+        return count >= _LEAST or ended > 0
+    return is_whole and count > 1 and ended == len(start) - 1
