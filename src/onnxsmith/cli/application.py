@@ -24,7 +24,7 @@ import typer
 from onnxsmith._version import __version__
 from onnxsmith.base import clock, interrupts, limits, rooms
 from onnxsmith.base.options import called, spelled
-from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.spelling import typed
@@ -46,6 +46,14 @@ _VIEW = (
     "",
 )
 """An option of every command about a model file."""
+_RECORD = (
+    str,
+    typer.Option(
+        "--record", help="write what was read, written and compared, for `onnxsmith verify-record`", metavar="FILE"
+    ),
+    "",
+)
+"""An option of every command that makes a statement about a model."""
 
 
 _PLAIN: dict[str, Any] = {
@@ -135,7 +143,11 @@ def _root(
 def _function(command: type[Command]) -> Callable[..., None]:
     """Makes a function whose parameters are the command's fields: typer reads options from a signature."""
     parameters = list(_parameters(command))
-    shared = {**_SHARED, **({"view": _VIEW} if command.shown is not Command.shown else {})}
+    shared = {
+        **_SHARED,
+        **({"view": _VIEW} if command.shown is not Command.shown else {}),
+        **({"record": _RECORD} if command.subjects is not Command.subjects else {}),
+    }
     for name, (kind, option, default) in shared.items():
         parameters.append(inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[kind, option]))
 
@@ -205,13 +217,15 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
     return inspect.Parameter(called(field), _KEYWORD, default=default, annotation=Annotated[kind, declared])
 
 
-def _execute(command: Command, *, json: bool, html: str, verbose: bool, quiet: bool, view: str = "") -> int:
+def _execute(
+    command: Command, *, json: bool, html: str, verbose: bool, quiet: bool, view: str = "", record: str = ""
+) -> int:
     if _process and command.is_one_pass():
         gc.disable()
     begin = _process.pop() if _process else time.monotonic()
     clock.command_begins()
     with interrupts.unwinding() as interrupted:
-        report = _report(command, (html, view), interrupted, shown=not json and not quiet)
+        report = _report(command, (html, view), record, interrupted, shown=not json and not quiet)
     if any(found.id == "save/needed" for found in report.problems):
         html = view = ""  # the page itself may be the file that would overwrite an input
     report = _with_waiting(report, begin)
@@ -222,15 +236,17 @@ def _execute(command: Command, *, json: bool, html: str, verbose: bool, quiet: b
         return report.verdict.exit_code
 
 
-def _report(command: Command, pages: Sequence[str], interrupted: Callable[[], bool], *, shown: bool) -> Report:
+def _report(
+    command: Command, pages: Sequence[str], record: str, interrupted: Callable[[], bool], *, shown: bool
+) -> Report:
     """Runs the command and returns its report. An error becomes a report with the verdict `failed`."""
     start = time.monotonic()
     try:
         command.refuse()
-        _refuse_loss(command, pages)
+        _refuse_loss(command, pages, record)
         start = time.monotonic()
         with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr), typed():
-            report = command.run()  # prints of the user's model go to stderr, because stdout is for the report
+            report = _run(command, record)  # prints of the user's model go to stderr, because stdout is for the report
             return dataclasses.replace(report, problems=tuple(_typed(one, command) for one in report.problems))
     except KeyboardInterrupt:
         found = _INTERRUPTED
@@ -240,7 +256,20 @@ def _report(command: Command, pages: Sequence[str], interrupted: Callable[[], bo
         else:
             found = error.problem if isinstance(error, OnnxsmithError) else _unexpected(error)
             found = _typed(found, command)
-    return Report(command.name, Verdict.FAILED, problems=(_tried(found, command, time.monotonic() - start),))
+    problems = [_tried(found, command, time.monotonic() - start)]
+    if record:
+        from onnxsmith.cli import record_option
+
+        problems.append(record_option.not_written("the command failed"))
+    return Report(command.name, Verdict.FAILED, problems=tuple(problems))
+
+
+def _run(command: Command, record: str) -> Report:
+    if not record:
+        return command.run()
+    from onnxsmith.cli import record_option
+
+    return record_option.run(command, record)
 
 
 def _typed(found: Problem, command: Command) -> Problem:
@@ -278,6 +307,33 @@ def _given(command: type[Command], words: list[str]) -> dict[str, Any]:
     return values if all(word.partition("=")[0] in known for word in words if word.startswith("--")) else {}
 
 
+def command(words: Sequence[str]) -> Command:
+    """Returns the command that the words after `onnxsmith` give.
+
+    Raises:
+        OnnxsmithError: `record/unreadable` for words that give none.
+    """
+    kinds = {one.name: one for one in rooms.classes("onnxsmith.cli.commands", Command).values()}
+    kind = next((kinds[name] for count in (2, 1) if (name := " ".join(words[:count])) in kinds), None)
+    try:
+        if kind is None:
+            raise ValueError(f"there is no command {' '.join(words[:1])!r}")
+        parser: Any = typer.main.get_command(_build(words[0]))
+        for name in kind.name.split():
+            parser = parser.commands[name]
+        values = parser.make_context(kind.name, list(words[len(kind.name.split()) :])).params
+    except Exception as error:
+        why = getattr(error, "message", "") or str(error)
+        raise problem("record/unreadable", "the record has no command", why=why, fix="check the record") from error
+    return _made(kind, {name: tuple(one) if isinstance(one, list) else one for name, one in values.items()})
+
+
+def run_quietly(command: Command) -> Report:
+    """Runs a command, and returns its report, also if it fails."""
+    with interrupts.unwinding() as interrupted:
+        return _report(command, (), "", interrupted, shown=False)
+
+
 def _with_waiting(report: Report, begin: float) -> Report:
     """Returns the report with the time since `begin` in its table of times."""
     if not any(part.kind() == "timing" for part in report.parts):
@@ -288,16 +344,16 @@ def _with_waiting(report: Report, begin: float) -> Report:
     return dataclasses.replace(report, parts=tuple(parts))
 
 
-def _refuse_loss(command: Command, pages: Sequence[str]) -> None:
+def _refuse_loss(command: Command, pages: Sequence[str], record: str) -> None:
     """Raises if an output path of the command is also an input path. Each verb has a stricter check of its own."""
     fields = {field: getattr(command, field.name) for field in dataclasses.fields(command)}  # type: ignore[arg-type]
     writes = [value for field, value in fields.items() if field.metadata.get("writes") and value]
-    if not any(pages) and not writes:
+    if not any(pages) and not writes and not record:
         return
     from onnxsmith.graph.files.output_paths import refuse_loss, refuse_other_than_page
 
     reads = [value for field, value in fields.items() if not field.metadata.get("writes")]
-    refuse_loss([*writes, *pages], reads, in_place=command.replaces())
+    refuse_loss([*writes, *pages, record], reads, in_place=command.replaces())
     for page in pages:
         refuse_other_than_page(page)
 
