@@ -16,12 +16,18 @@ from onnxsmith.base import rooms
 from onnxsmith.base.options import fields_of, spelled
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli import application, command_words
 from onnxsmith.cli.commands.base import Command
+from onnxsmith.gate.records import record_file
+from onnxsmith.gate.records.recording import Plan, Recording
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 
 MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[2] x) => (float[2] y) { a = Identity(x) y = Neg(a) }'
+
+
+_DONE = Report("check", Verdict.DONE)
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +83,16 @@ def test_a_bad_file(name: str) -> None:
         onnxsmith.verify_record("r.json")
     assert caught.value.problem.id == expected
     assert caught.value.problem.fix
+
+
+def test_a_record_of_files_alone_is_checked_without_a_run() -> None:
+    found = Recording(Plan(("check", "m.onnx"), ("m.onnx",), (), ("m.onnx",), None)).record(_DONE, ".")
+    assert isinstance(found, record_file.Record)
+    record_file.write(found, Path("r.json"))
+    command = application.command(["verify-record", "r.json", "--no-replay"])
+    assert command.run().headline == "r.json: 1 file as recorded; the command was not run again"
+    Path("m.onnx").write_bytes(b"")
+    assert command.run().verdict.exit_code == 1
 
 
 def test_an_unknown_field_is_a_note() -> None:
