@@ -93,8 +93,8 @@ def test_what_every_command_writes_goes_elsewhere(tmp_path: Path) -> None:
         needed = {one.name: "x" for one in dataclasses.fields(command) if one.default is dataclasses.MISSING}
         needed = {key: value for key, value in needed.items() if key not in ("verify", "save", "score", "rest")}
         for output in outputs:
-            made = fix_trial._elsewhere(command(**{**needed, output: "mine/out"}), tmp_path)
-            assert getattr(made, output) == str(tmp_path / "out"), name
+            made = fix_trial.elsewhere(command(**{**needed, output: "mine/out"}), tmp_path)
+            assert getattr(made, output) == str(tmp_path / output / "out"), name
 
 
 @pytest.mark.parametrize("option", ["--no-verify", "--write-unsure"])

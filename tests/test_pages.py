@@ -70,7 +70,7 @@ def test_the_command_line_in_a_page_exists(id_: str) -> None:
     from onnxsmith.cli.commands.base import Command
 
     commands = rooms.classes("onnxsmith.cli.commands", Command)
-    shared = {"json", "html", "report", "quiet", "help"}
+    shared = {"json", "html", "report", "quiet", "help", "record"}
     families = {command.partition("/")[0] for command in commands if "/" in command}
     for command, rest in re.findall(
         rf"`onnxsmith ((?:(?:{'|'.join(families)}) )?[a-z-]+)((?: [^`]*)?)`",

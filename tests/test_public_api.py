@@ -51,6 +51,7 @@ NAMES = [
     "shrink",
     "simplify",
     "split",
+    "verify_record",
     "view",
 ]
 
@@ -111,7 +112,8 @@ SIGNATURES = {
     "edit": (
         "(source: 'Source', output: 'str | Path | None' = None, *, inputs: 'Inputs' = (), "
         "verify: 'Verify | bool' = True, save: 'Save' = Save(external_data=None, write_unsure=False), "
-        "record: 'str | Path | None' = None, keep_unused: 'bool' = False) -> 'Edit'"
+        "record: 'str | Path | None' = None, keep_unused: 'bool' = False, "
+        "write_patch: 'str | Path | None' = None) -> 'Edit'"
     ),
     "explain": "(id: 'str', model: 'Source | None' = None) -> 'Report'",
     "export": (
@@ -194,6 +196,7 @@ SIGNATURES = {
         "nodes: 'bool' = False, by_nodes: 'bool' = False, verify: 'Verify | bool' = True, "
         "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
     ),
+    "verify_record": "(file: 'str | Path', *, replay: 'bool' = True) -> 'Result'",
     "view": (
         "(model: 'Source', new: 'Source | None' = None, *, output: 'str | Path | None' = None, "
         "reports: 'Sequence[str | Path | Report]' = (), svg: 'str | Path | None' = None, "

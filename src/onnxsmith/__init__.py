@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from onnxsmith.exporter.tracing.rewriting import rewrite
     from onnxsmith.exporter.translating.register import register
     from onnxsmith.exporter.translations.base import onnx_op
+    from onnxsmith.gate.records.verify_record import verify_record
     from onnxsmith.graph.files.load import load
     from onnxsmith.graph.files.save import save
     from onnxsmith.optimizer.simplify import simplify
@@ -82,6 +83,7 @@ __all__ = [
     "shrink",
     "simplify",
     "split",
+    "verify_record",
     "view",
 ]
 
@@ -121,6 +123,7 @@ _HOME = {
     "shrink": "exporter.module.shrinking",
     "simplify": "optimizer.simplify",
     "split": "editor.split",
+    "verify_record": "gate.records.verify_record",
     "view": "viewer.view",
 }
 

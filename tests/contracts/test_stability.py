@@ -32,6 +32,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "onnxsmith"
 PAGE = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
 SHARED = {"--json", "--html", "--report", "--verbose", "-v", "--quiet", "-q"}
+SOME = {"--view", "--record"}
 COMMANDS = rooms.classes("onnxsmith.cli.commands", Command)  # type: ignore[type-abstract]
 
 
@@ -70,9 +71,10 @@ def test_arguments_and_options(name: str) -> None:
     parameters = parser.params
     options = [one for one in parameters if one.param_type_name == "option"]
     spelled = {spelling for one in options for spelling in (*one.opts, *one.secondary_opts)}
-    assert set(words(row[2])) == spelled - SHARED - {"--view"}
-    viewed = set(words(section("Command line").partition("Commands that take `--view`:")[2].partition(".\n")[0]))
-    assert (name in viewed) == ("--view" in spelled)
+    assert set(words(row[2])) == spelled - SHARED - SOME
+    for option in SOME:
+        taken = set(words(section("Command line").partition(f"Commands that take `{option}`:")[2].partition(".\n")[0]))
+        assert (name in taken) == (option in spelled)
     assert spelled >= SHARED
     arguments = [one.metavar for one in parameters if one.param_type_name == "argument"]
     assert [word for word in row[1].split(", ") if word] == arguments

@@ -143,7 +143,7 @@ def test_expose_in_a_body(tmp_path: Path) -> None:
 def test_replace(tmp_path: Path) -> None:
     path = saved(NET, tmp_path)
     before = run(path)
-    with onnxsmith.edit(path, record=tmp_path / "p.toml") as m:
+    with onnxsmith.edit(path, write_patch=tmp_path / "p.toml") as m:
         m.replace(lambda op, v: op.Mul(v, v), lambda op, v: op.Pow(v, 2.0))
         m.replace("Add(a, b)", "Sub(b, Neg(a))")
     assert {node.op_type for node in onnxsmith.load(path).graph} == {"Relu", "Neg", "Sub", "Pow", "Sigmoid"}
@@ -174,7 +174,7 @@ def test_replacing_one_result_by_a_variable_and_several_results(tmp_path: Path) 
 
 def test_replacing_by_a_variable_and_by_a_result_inside_of_the_match(tmp_path: Path) -> None:
     path = saved(LOOP.replace("c2 = Identity(c)", "c1 = Not(c) c2 = Not(c1)"), tmp_path)
-    with onnxsmith.edit(path, record=tmp_path / "p.toml") as m:
+    with onnxsmith.edit(path, write_patch=tmp_path / "p.toml") as m:
         m.replace("Not(Not(x))", "x")  # c2, an output of the body, needs a name of its own
     assert np.allclose(run(path, x=X, k=np.array(1))["y"], np.tanh(X) + np.tanh(X) ** 2, atol=1e-6)
     path = saved(NET, tmp_path)
@@ -470,7 +470,7 @@ def test_reading(tmp_path: Path) -> None:
 
 def test_a_recorded_edit_does_the_same_again(tmp_path: Path) -> None:
     path, notes = saved(WIDE, tmp_path), tmp_path / "patch.toml"
-    with onnxsmith.edit(path, tmp_path / "one.onnx", record=notes) as m:
+    with onnxsmith.edit(path, tmp_path / "one.onnx", write_patch=notes) as m:
         m.insert("Clip", after=m.tensor("s"), operands=[None, np.float32(6)])
         m.rename(node=m.node({"op": "Cast"}), to="widen")
         m.set(m.node("soft"), {"axis": -1}, same=False)

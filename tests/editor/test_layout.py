@@ -159,7 +159,7 @@ def test_the_command(tmp_path: Path) -> None:
         graph_output=("y=NHWC",),
         sample=(str(tmp_path / "in.npz"),),
         output=str(out),
-        record=str(notes),
+        write_patch=str(notes),
     ).run()
     assert shapes(out)["x"] == "[n,h,w,3]"
     assert 'to = "NHWC"' in notes.read_text()

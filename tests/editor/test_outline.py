@@ -291,7 +291,7 @@ def test_graphs_and_versions_that_are_refused() -> None:
 
 def test_patches_record_the_step(tmp_path: Path) -> None:
     onnxsmith.save(from_text(NET), tmp_path / "net.onnx")
-    with onnxsmith.edit(tmp_path / "net.onnx", tmp_path / "a.onnx", record=tmp_path / "p.toml") as m:
+    with onnxsmith.edit(tmp_path / "net.onnx", tmp_path / "a.onnx", write_patch=tmp_path / "p.toml") as m:
         m.outline("my::F", node=["add", "product"])
     with onnxsmith.edit(tmp_path / "net.onnx", tmp_path / "b.onnx") as again:
         again.apply(tmp_path / "p.toml")

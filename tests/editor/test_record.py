@@ -45,7 +45,7 @@ def change(m: Edit) -> None:
 
 def test_large_arrays_lie_beside_the_patch(tmp_path: Path) -> None:
     path, notes = large(tmp_path), tmp_path / "p.toml"
-    with onnxsmith.edit(path, tmp_path / "one.onnx", record=notes) as m:
+    with onnxsmith.edit(path, tmp_path / "one.onnx", write_patch=notes) as m:
         change(m)
     assert m.result is not None
     files = ["p.constant_value.npy", "p.constant_value_2.npy", "p.constant_value_3.npy"]
@@ -64,7 +64,7 @@ def test_nothing_is_recorded_of_an_edit_that_fails(tmp_path: Path) -> None:
         change(m)
         m.insert("Gather", after="y", operands=[np.array([999], np.int64)])  # passes the checker, does not run
 
-    with pytest.raises(OnnxsmithError), onnxsmith.edit(path, record=tmp_path / "p.toml") as m:
+    with pytest.raises(OnnxsmithError), onnxsmith.edit(path, write_patch=tmp_path / "p.toml") as m:
         fail(m)
     assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
 
@@ -74,7 +74,7 @@ def test_a_record_that_cannot_be_written_leaves_the_model(tmp_path: Path) -> Non
     before = path.read_bytes()
     with (
         pytest.raises(OnnxsmithError, match="save/no-folder"),
-        onnxsmith.edit(path, record=tmp_path / "no/p.toml") as m,
+        onnxsmith.edit(path, write_patch=tmp_path / "no/p.toml") as m,
     ):
         change(m)
     assert path.read_bytes() == before
@@ -102,7 +102,7 @@ def test_a_file_that_holds_no_array(content: bytes | None, tmp_path: Path) -> No
 
 def test_a_small_array_of_texts_is_read_again(tmp_path: Path) -> None:
     path, notes = large(tmp_path), tmp_path / "p.toml"
-    with onnxsmith.edit(path, tmp_path / "one.onnx", record=notes) as m:
+    with onnxsmith.edit(path, tmp_path / "one.onnx", write_patch=notes) as m:
         m.wire({"op": "Equal"}, 1, np.array(["a"]))
     with onnxsmith.edit(path, tmp_path / "two.onnx") as again:
         again.apply(notes)
@@ -122,6 +122,15 @@ def test_what_a_patch_cannot_say(given: Any, tmp_path: Path) -> None:
     path = saved(NET, tmp_path)
     with (
         pytest.raises(OnnxsmithError, match="edit/not-recorded"),
-        onnxsmith.edit(path, record=tmp_path / "p.toml") as m,
+        onnxsmith.edit(path, write_patch=tmp_path / "p.toml") as m,
     ):
         m.apply([Constant("bias", given)])
+
+
+def test_the_old_name_of_the_parameter_still_works(tmp_path: Path) -> None:
+    path = saved(NET, tmp_path)
+    with pytest.warns(DeprecationWarning, match="write_patch"):
+        m = onnxsmith.edit(path, tmp_path / "one.onnx", record=tmp_path / "p.toml")
+    with m:
+        m.rename(tensor="y", to="image")
+    assert "rename" in (tmp_path / "p.toml").read_text()

@@ -114,7 +114,7 @@ def test_the_command(tmp_path: Path) -> None:
     tables, output, record = tmp_path / "r.toml", tmp_path / "out.onnx", tmp_path / "record.toml"
     tables.write_text(DOUBLE + "count = 3\n", encoding="utf-8")
     model = str(net(tmp_path))
-    report = Replace(model=model, find=str(tables), output=str(output), record=str(record)).run()
+    report = Replace(model=model, find=str(tables), output=str(output), write_patch=str(record)).run()
     assert report.verdict is Verdict.DONE
     assert len(onnxsmith.load(output).graph) == 3
     with onnxsmith.edit(model, output) as m:

@@ -461,8 +461,8 @@ CALLS: list[Case | Call] = [
     Call("edit/nothing", edited(lambda m: None), edited(lambda m: m.rename("x", "image")), ['m.rename("x", "image")']),
     Call(
         "edit/not-recorded",
-        edited(lambda m: m.constant("bias", np.array([b"a"])), record="p.toml"),
-        edited(lambda m: m.constant("bias", np.ones(4, np.float32)), record="p.toml"),
+        edited(lambda m: m.constant("bias", np.array([b"a"])), write_patch="p.toml"),
+        edited(lambda m: m.constant("bias", np.ones(4, np.float32)), write_patch="p.toml"),
         ["give an array of numbers"],
     ),
     Call(

@@ -7,9 +7,9 @@ from dataclasses import MISSING, Field, field, fields
 from typing import Any
 
 
-def argument(help: str, *, default: Any = MISSING, metavar: str = "") -> Any:  # noqa: A002
-    """Makes the field of a positional argument."""
-    return _field("argument", help, default, metavar=metavar)
+def argument(help: str, *, default: Any = MISSING, metavar: str = "", reads: bool = False) -> Any:  # noqa: A002
+    """Makes the field of a positional argument. `reads` marks an argument that names input files or folders."""
+    return _field("argument", help, default, metavar=metavar, reads=reads)
 
 
 def option(
@@ -19,11 +19,13 @@ def option(
     short: str = "",
     metavar: str = "",
     name: str = "",
+    reads: bool = False,
     writes: bool = False,
 ) -> Any:
     """Makes the field of an option with a value. A field of type `tuple[str, ...]` may be given several times. `name`
-    is the option's name if it is not the field's name. `writes` marks an option that names an output file or folder."""
-    return _field("option", help, default, short=short, metavar=metavar, name=name, writes=writes)
+    is the option's name if it is not the field's name. `reads` marks an option that names input files or folders,
+    `writes` one that names an output file or folder."""
+    return _field("option", help, default, short=short, metavar=metavar, name=name, reads=reads, writes=writes)
 
 
 def flag(help: str, *, default: bool = False) -> Any:  # noqa: A002

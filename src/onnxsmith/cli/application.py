@@ -24,12 +24,13 @@ import typer
 from onnxsmith._version import __version__
 from onnxsmith.base import clock, interrupts, limits, rooms
 from onnxsmith.base.options import called, spelled
-from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.spelling import typed
 from onnxsmith.cli import forgiving
 from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.side_files import SideFiles
 
 T = TypeVar("T")
 
@@ -56,6 +57,14 @@ _VIEW = (
     "",
 )
 """An option of every command about a model file."""
+_RECORD = (
+    str,
+    typer.Option(
+        "--record", help="write what was read, written and compared, for `onnxsmith verify-record`", metavar="FILE"
+    ),
+    "",
+)
+"""An option of every command that makes a statement about a model."""
 
 
 _PLAIN: dict[str, Any] = {
@@ -145,15 +154,20 @@ def _root(
 def _function(command: type[Command]) -> Callable[..., None]:
     """Makes a function whose parameters are the command's fields: typer reads options from a signature."""
     parameters = list(_parameters(command))
-    shared = {**_SHARED, **({"view": _VIEW} if command.shown is not Command.shown else {})}
+    shared = {
+        **_SHARED,
+        **({"view": _VIEW} if command.shown is not Command.shown else {}),
+        **({"record": _RECORD} if command.subjects is not Command.subjects else {}),
+    }
     for name, (kind, option, default) in shared.items():
         parameters.append(inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[kind, option]))
 
     def call(**values: Any) -> None:
         shown = {name: values.pop(name) for name in shared}
-        shown["reports"] = tuple(shown.pop("report"))
+        pages = {name: shown.pop(name) for name in ("html", "view", "record") if name in shown}
+        files = SideFiles(**pages, reports=tuple(shown.pop("report")))
         tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-        raise typer.Exit(_execute(_made(command, tupled), **shown))
+        raise typer.Exit(_execute(_made(command, tupled), files, **shown))
 
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -216,36 +230,30 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
     return inspect.Parameter(called(field), _KEYWORD, default=default, annotation=Annotated[kind, declared])
 
 
-def _execute(
-    command: Command, *, json: bool, verbose: bool, quiet: bool, html: str, reports: Sequence[str], view: str = ""
-) -> int:
+def _execute(command: Command, files: SideFiles, *, json: bool, verbose: bool, quiet: bool) -> int:
     if _process and command.is_one_pass():
         gc.disable()
     begin = _process.pop() if _process else time.monotonic()
     clock.command_begins()
     with interrupts.unwinding() as interrupted:
-        report = _report(command, (html, view), reports, interrupted, shown=not json and not quiet)
-    if any(found.id in ("save/needed", "report/unknown-form") for found in report.problems):
-        html, view, reports = "", "", ()  # the page itself may be the file that would overwrite an input
+        report = _report(command, files, interrupted, shown=not json and not quiet)
     report = _with_waiting(report, begin)
     try:
-        return _render(_with_pages(report, command, html, view, reports), json=json, verbose=verbose, quiet=quiet)
+        return _render(files.written(report, command), json=json, verbose=verbose, quiet=quiet)
     except BrokenPipeError:  # the reader closed the pipe early (`| head`); the command itself is done
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return report.verdict.exit_code
 
 
-def _report(
-    command: Command, pages: Sequence[str], reports: Sequence[str], interrupted: Callable[[], bool], *, shown: bool
-) -> Report:
+def _report(command: Command, files: SideFiles, interrupted: Callable[[], bool], *, shown: bool) -> Report:
     """Runs the command and returns its report. An error becomes a report with the verdict `failed`."""
     start = time.monotonic()
     try:
         command.refuse()
-        _refuse_loss(command, pages, reports)
+        files.refuse_loss(command)
         start = time.monotonic()
         with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr), typed():
-            report = command.run()  # prints of the user's model go to stderr, because stdout is for the report
+            report = files.run(command)  # prints of the user's model go to stderr, because stdout is for the report
             return dataclasses.replace(report, problems=tuple(_typed(one, command) for one in report.problems))
     except KeyboardInterrupt:
         found = _INTERRUPTED
@@ -255,7 +263,12 @@ def _report(
         else:
             found = error.problem if isinstance(error, OnnxsmithError) else _unexpected(error)
             found = _typed(found, command)
-    return Report(command.name, Verdict.FAILED, problems=(_tried(found, command, time.monotonic() - start),))
+    problems = [_tried(found, command, time.monotonic() - start)]
+    if files.record:
+        from onnxsmith.cli import record_option
+
+        problems.append(record_option.not_written("the command failed"))
+    return Report(command.name, Verdict.FAILED, problems=tuple(problems))
 
 
 def _typed(found: Problem, command: Command) -> Problem:
@@ -293,6 +306,33 @@ def _given(command: type[Command], words: list[str]) -> dict[str, Any]:
     return values if all(word.partition("=")[0] in known for word in words if word.startswith("--")) else {}
 
 
+def command(words: Sequence[str]) -> Command:
+    """Returns the command that the words after `onnxsmith` give.
+
+    Raises:
+        OnnxsmithError: `record/unreadable` for words that give none.
+    """
+    kinds = {one.name: one for one in rooms.classes("onnxsmith.cli.commands", Command).values()}
+    kind = next((kinds[name] for count in (2, 1) if (name := " ".join(words[:count])) in kinds), None)
+    try:
+        if kind is None:
+            raise ValueError(f"there is no command {' '.join(words[:1])!r}")
+        parser: Any = typer.main.get_command(_build(words[0]))
+        for name in kind.name.split():
+            parser = parser.commands[name]
+        values = parser.make_context(kind.name, list(words[len(kind.name.split()) :])).params
+    except Exception as error:
+        why = getattr(error, "message", "") or str(error)
+        raise problem("record/unreadable", "the record has no command", why=why, fix="check the record") from error
+    return _made(kind, {name: tuple(one) if isinstance(one, list) else one for name, one in values.items()})
+
+
+def run_quietly(command: Command) -> Report:
+    """Runs a command, and returns its report, also if it fails."""
+    with interrupts.unwinding() as interrupted:
+        return _report(command, SideFiles(), interrupted, shown=False)
+
+
 def _with_waiting(report: Report, begin: float) -> Report:
     """Returns the report with the time since `begin` in its table of times."""
     if not any(part.kind() == "timing" for part in report.parts):
@@ -301,33 +341,6 @@ def _with_waiting(report: Report, begin: float) -> Report:
 
     parts = (Timing(clock.waited(one.seconds, begin)) if isinstance(one, Timing) else one for one in report.parts)
     return dataclasses.replace(report, parts=tuple(parts))
-
-
-def _refuse_loss(command: Command, pages: Sequence[str], reports: Sequence[str]) -> None:
-    """Raises if an output path of the command is also an input path, or a report has an unknown form. Each verb has a
-    stricter check of its own."""
-    fields = {field: getattr(command, field.name) for field in dataclasses.fields(command)}  # type: ignore[arg-type]
-    writes = [value for field, value in fields.items() if field.metadata.get("writes") and value]
-    if not any(pages) and not reports and not writes:
-        return
-    from onnxsmith.graph.files.output_paths import refuse_loss, refuse_other_than_page
-
-    reads = [value for field, value in fields.items() if not field.metadata.get("writes")]
-    refuse_loss([*writes, *pages, *reports], reads, in_place=command.replaces())
-    for page in pages:
-        refuse_other_than_page(page)
-    if reports:
-        from onnxsmith.cli.render import report_files
-
-        report_files.refuse_loss(reports)
-
-
-def _with_pages(report: Report, command: Command, html: str, view: str, reports: Sequence[str]) -> Report:
-    if not html and not view and not reports:
-        return report
-    from onnxsmith.cli.render.report_files import Pages, write
-
-    return write(report, Pages(html, view, command.shown(), tuple(reports)))
 
 
 def _render(report: Report, *, json: bool, verbose: bool, quiet: bool) -> int:

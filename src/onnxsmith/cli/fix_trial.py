@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from onnxsmith.base import interrupts
-from onnxsmith.base.options import called, fields_of
+from onnxsmith.base.options import called
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.remedies import Remedy
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.cli import command_words
 from onnxsmith.cli.commands.base import Command
 
 T = TypeVar("T")
@@ -119,7 +120,7 @@ def _outcome(command: Command, seconds: float) -> bool | str:
     with tempfile.TemporaryDirectory() as folder:
         try:
             with interrupts.limited(seconds):
-                report = _elsewhere(command, Path(folder)).run()
+                report = elsewhere(command, Path(folder)).run()
         except OnnxsmithError as error:
             return error.problem.id
         except (Exception, interrupts.TimeUp):  # noqa: BLE001 — a trial must not replace the error that it is about
@@ -129,13 +130,9 @@ def _outcome(command: Command, seconds: float) -> bool | str:
     return report.verdict.exit_code == 0
 
 
-def _elsewhere(command: Command, folder: Path) -> Command:
-    """Returns the command with its outputs in another folder, under the same names."""
-    written = {
-        called(field): str(folder / Path(getattr(command, field.name)).name)
-        for field in fields_of(type(command))
-        if (field.metadata.get("writes") or field.metadata.get("short") == "-o")
-        and isinstance(getattr(command, field.name, None), str)
-        and getattr(command, field.name)
-    }
-    return _replaced(command, written)
+def elsewhere(command: Command, folder: Path) -> Command:
+    """Returns the command with its outputs in another folder: under the same names, each in a folder of its option."""
+    moved = {option: folder / option / Path(path).name for option, path in command_words.written(command).items()}
+    for path in moved.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return _replaced(command, {option: str(path) for option, path in moved.items()})

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import shlex
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -71,20 +72,20 @@ class Edit:
         inputs: Inputs = (),
         verify: Verify | bool = True,
         save: Save = Save(),
-        record: str | Path | None = None,
+        write_patch: str | Path | None = None,
         keep_unused: bool = False,
         command: str = "edit",
     ) -> None:
         self._file = Path(source) if isinstance(source, str | Path) else None
         self._where = str(source) if self._file is not None else "the given model"
         self._output = output if output is not None else self._file
-        self._settings, self._save, self._record = verifying(verify), save, record
+        self._settings, self._save, self._patch = verifying(verify), save, write_patch
         self._keep_unused = keep_unused
         self._clock, self._command = Clock(), command
         self._identity = model_identity.read([source])
         with self._clock, stage("load"), no_collection():
             read = load(source)
-            refuse_loss([self._output, record], [source], in_place=self._file)
+            refuse_loss([self._output, write_patch], [source], in_place=self._file)
             self._doubts = checked(read, where=self._where, file=self._file)
             self._check: Callable[..., tuple[Problem, ...]] = partial(checked) if is_off(self._doubts) else check
             self._external = as_read(read, save.external_data)
@@ -97,7 +98,7 @@ class Edit:
             self._read_before = read_names(self._work.model)
         self._steps: list[tuple[str, str]] = []
         self._tables: list[dict[str, Any]] = []
-        self._arrays = Arrays(Path(record).stem if record is not None else "")
+        self._arrays = Arrays(Path(write_patch).stem if write_patch is not None else "")
         self._applied: list[Step] = []
         self.result: Result | None = None
         """Holds the report and the model, after the block."""
@@ -199,7 +200,7 @@ class Edit:
     def _do(self, step: Step, file: str = "") -> None:
         name = own_name(type(step), Step)
         self._work.step = f"step {len(self._steps) + 1} ({name})"
-        if self._record is not None:
+        if self._patch is not None:
             self._tables.append(patch.table(name, step, self._arrays))
         try:
             with self._clock, stage("edit"):
@@ -223,7 +224,7 @@ class Edit:
         """Checks, verifies and writes the model; `result` then has the report. Leaving the block calls this method."""
         if not self._steps:
             raise problem("edit/nothing", "the edit has no steps", where=self._where, fix=self._first_step())
-        with self._recorded() as place:
+        with self._written_patch() as place:
             with self._clock, no_collection():
                 self._work.notes += self._unused()
                 tidy(self._work.model)
@@ -261,14 +262,14 @@ class Edit:
         remove(unused)
         return [f"removed {count} whose results nothing reads any more: {labels}"]
 
-    def _recorded(self) -> AbstractContextManager[Callable[[], None]]:
+    def _written_patch(self) -> AbstractContextManager[Callable[[], None]]:
         """Writes the patch file to a temporary place. Calling the context's value moves the file into place."""
-        if self._record is None:
+        if self._patch is None:
             return nullcontext(lambda: None)
         files = self._arrays.files
         if files:
             self._work.notes.append(f"the patch file reads {', '.join(files)} beside it")
-        return together(Path(self._record), patch.text(self._tables), files)
+        return together(Path(self._patch), patch.text(self._tables), files)
 
     def _report(self, found: Verified, files: Written) -> Report:
         part, asked = found.part, self._settings is not None and found.compared
@@ -368,21 +369,33 @@ def edit(
     save: Save = Save(),
     record: str | Path | None = None,
     keep_unused: bool = False,
+    write_patch: str | Path | None = None,
 ) -> Edit:
     """Edits a model, all or nothing.
 
     `with onnxsmith.edit("m.onnx") as m:` gives the model. Leaving the block checks the model, compares it with the
     original except for values that a step changes on purpose, and writes it to `output`, by default over the source.
     After an exception in the block, or a difference, the file stays as it was. `m.result` has the report. A source that
-    is no file is not changed: `m.result.model` is the edited model. `record` writes the steps to a patch file that can
-    be applied again. Nodes whose results nothing reads after the steps are removed; `keep_unused` keeps them.
+    is no file is not changed: `m.result.model` is the edited model. `write_patch` names a patch file for the steps,
+    which can be applied again; `record` is the old name of this parameter, and deprecated. Nodes whose results nothing
+    reads after the steps are removed; `keep_unused` keeps them.
 
     Raises:
         OnnxsmithError: `model/…` for a source that cannot be read; in the block `edit/…`; at its end `model/invalid`,
             `model/shape-conflict`, `edit/does-not-run`, `edit/original-does-not-run`, `verify/different`,
             `verify/cannot-tell`, `save/…`.
     """
-    return Edit(source, output, inputs=inputs, verify=verify, save=save, record=record, keep_unused=keep_unused)
+    if record is not None:
+        warnings.warn("edit(record=…) is now edit(write_patch=…)", DeprecationWarning, stacklevel=2)
+    return Edit(
+        source,
+        output,
+        inputs=inputs,
+        verify=verify,
+        save=save,
+        write_patch=write_patch if write_patch is not None else record,
+        keep_unused=keep_unused,
+    )
 
 
 def edited(source: Source, output: str | Path | None, steps: Callable[[Edit], None], **settings: Any) -> Result:

@@ -218,7 +218,7 @@ def _plain(value: Any, where: str, arrays: Arrays) -> Any:
         f"a patch file cannot express {value!r}",
         where=where,
         why="it holds texts, numbers and arrays",
-        fix="edit without record=",
+        fix="edit without write_patch=",
     )
 
 
@@ -289,7 +289,7 @@ class Arrays:
                 f"a patch file cannot express an array of {array.dtype.name}",
                 where=where,
                 why="it holds texts and numbers",
-                fix="give an array of numbers or of texts, or edit without record=",
+                fix="give an array of numbers or of texts, or edit without write_patch=",
             )
         if array.size <= _LARGEST:
             return {"array": array.tolist(), "dtype": "object" if texts else array.dtype.name}
@@ -346,6 +346,6 @@ def _printed(path: Path, text: str, files: Mapping[str, Any]) -> None:
             "a patch with large arrays needs a folder",
             where=str(path),
             why=f"the arrays lie beside it: {', '.join(files)}",
-            fix="record to a file: patch.toml",
+            fix="write the patch to a file: patch.toml",
         )
     path.write_text(text, encoding="utf-8")

@@ -138,6 +138,8 @@ class Part(ABC):
     """One subject of a report. Subclasses are frozen dataclasses in `base/report/parts/`."""
 
     title: ClassVar[str]
+    recorded: ClassVar[tuple[str, ...]] = ()
+    """The fields that a verification record keeps: what was compared, and with which outcome. No times, no machines."""
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:
@@ -236,6 +238,13 @@ def _of_problem(found: Problem) -> dict[str, Any]:
     """Returns the problem as plain data, with the remedies that follow from its fix."""
     named = {"remedies": [asdict(one) for one in found.remedies]} if found.fix else {}
     return {**_adapter(Problem).dump_python(found, mode="json"), **named}
+
+
+def recorded_fields(part: Part) -> dict[str, Any]:
+    """Returns the kind of a part and the fields that a verification record keeps, as plain data."""
+    data = _adapter(type(part)).dump_python(part, mode="json")
+    kept: dict[str, Any] = _finite({name: data[name] for name in part.recorded})
+    return {"kind": part.kind(), **kept}
 
 
 @cache

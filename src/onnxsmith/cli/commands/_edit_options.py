@@ -23,11 +23,14 @@ if TYPE_CHECKING:
 class Editing(Command):
     """A command that edits a model by steps. A subclass gives the steps."""
 
-    model: str = argument("the .onnx file", metavar="MODEL")
+    model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str = option("the file to write; may be MODEL itself", short="-o", metavar="FILE", default="", writes=True)
-    record: str = option("also write the steps to this patch file", metavar="FILE", default="", writes=True)
+    write_patch: str = option("also write the steps to this patch file", metavar="FILE", default="", writes=True)
     input: tuple[str, ...] = option(
-        "additional inputs to verify on: inputs.npz, x=array.npy, x=photo.png; repeatable", default=(), metavar="SPEC"
+        "additional inputs to verify on: inputs.npz, x=array.npy, x=photo.png; repeatable",
+        default=(),
+        metavar="SPEC",
+        reads=True,
     )
     no_verify: bool = flag("write the file without verifying it; the report says so")
     keep_unused: bool = flag("keep nodes whose results nothing reads after the edit")
@@ -44,6 +47,9 @@ class Editing(Command):
     @abstractmethod
     def steps(self) -> Iterable[Step]:
         """Returns the steps of the edit."""
+
+    def subjects(self) -> tuple[str, ...]:
+        return ()
 
     def shown(self) -> tuple[str, ...]:
         return (self.output or self.model,)
@@ -85,7 +91,7 @@ def edited(command: Editing, change: Any, edit: Any) -> Report:
         inputs=command.samples(),
         verify=command.verify if not command.no_verify else False,
         save=command.save,
-        record=command.record or None,
+        write_patch=command.write_patch or None,
         keep_unused=command.keep_unused,
         command=command.name,
     )

@@ -42,6 +42,12 @@ class Command(ABC):
         without this method is not about a model file, and has no option `--view`."""
         return ()
 
+    def subjects(self) -> tuple[str, ...]:
+        """Returns the models that the command judges without writing them, as they were typed. The record of
+        `--record` is about them, and about every file that the command writes. A command without this method makes no
+        statement about a model, and has no option `--record`."""
+        return ()
+
     @abstractmethod
     def run(self) -> Report:
         """Runs the command. Raises OnnxsmithError for an error that the user can fix."""

@@ -19,7 +19,7 @@ class Bundle(Command):
 
     name = "bundle"
 
-    model: str = argument("the .onnx file", metavar="MODEL")
+    model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str = option("the folder to write", short="-o", metavar="FOLDER", default="")
     for_: str = option(
         "the program that will load it: python, web, triton, tensorrt, cpp, transformers-js or genai",
@@ -36,10 +36,14 @@ class Bundle(Command):
     mean: str | None = option("mean of each channel, of values in 0..1: 0.485,0.456,0.406", metavar="NUMBERS")
     std: str | None = option("standard deviation of each channel: 0.229,0.224,0.225", metavar="NUMBERS")
     colour: str | None = option("order of the channels: rgb, bgr or grey", metavar="NAME")
-    labels: str | None = option("file with the name of a class, or a character for ocr, in each line", metavar="FILE")
-    tokenizer: str | None = option("folder with tokenizer.json and config.json", metavar="FOLDER")
-    settings: str | None = option("TOML file with these and further parameters of the processing", metavar="FILE")
-    licence: str | None = option("file with the licence of the model", metavar="FILE")
+    labels: str | None = option(
+        "file with the name of a class, or a character for ocr, in each line", metavar="FILE", reads=True
+    )
+    tokenizer: str | None = option("folder with tokenizer.json and config.json", metavar="FOLDER", reads=True)
+    settings: str | None = option(
+        "TOML file with these and further parameters of the processing", metavar="FILE", reads=True
+    )
+    licence: str | None = option("file with the licence of the model", metavar="FILE", reads=True)
     name_: str | None = option("name of the model in servers and build files; default: the file's", name="name")
     dim: tuple[str, ...] = option(
         "size of a symbolic dimension, or its range: batch=4, batch=1..16, batch=1:4:16; repeatable",
@@ -52,7 +56,10 @@ class Bundle(Command):
         metavar="NAME=MIN:OPT:MAX",
     )
     input: tuple[str, ...] = option(
-        "recorded inputs: x=photo.png, inputs.npz; repeatable; others are generated", default=(), metavar="SPEC"
+        "recorded inputs: x=photo.png, inputs.npz; repeatable; others are generated",
+        default=(),
+        metavar="SPEC",
+        reads=True,
     )
     runtime: str | None = option("runtime that records the outputs: onnxruntime, openvino or reference", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
@@ -68,6 +75,9 @@ class Bundle(Command):
         metavar="FOLDER",
     )
     force: bool = flag("replace an older bundle even if its files were changed")
+
+    def subjects(self) -> tuple[str, ...]:
+        return ()
 
     def shown(self) -> tuple[str, ...]:
         return (self.model,)
@@ -108,16 +118,20 @@ class Check(Command):
 
     name = "check"
 
-    model: str = argument("the .onnx file", metavar="MODEL")
+    model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     target: tuple[str, ...] = option(
         "targets to ask: onnxruntime, openvino, coreml-mlprogram, profile:FILE.toml, …; repeatable; default: all",
         default=(),
         metavar="NAME",
+        reads=True,
     )
     fix: bool = flag("rewrite the model until the targets take it, and compare it with the original")
     output: str = option("the file for the rewritten model", short="-o", metavar="FILE", default="", writes=True)
     input: tuple[str, ...] = option(
-        "inputs to run and compare on: inputs.npz, x=photo.png; repeatable", default=(), metavar="SPEC"
+        "inputs to run and compare on: inputs.npz, x=photo.png; repeatable",
+        default=(),
+        metavar="SPEC",
+        reads=True,
     )
     time_limit: float = option(
         "seconds in which all targets are asked, 0 for no limit; what did not fit is named",
@@ -126,6 +140,9 @@ class Check(Command):
     )
     verify: Verify = group(Verify)
     save: Save = group(Save)
+
+    def subjects(self) -> tuple[str, ...]:
+        return (self.model,)
 
     def shown(self) -> tuple[str, ...]:
         return (self.model,)

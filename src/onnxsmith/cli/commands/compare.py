@@ -27,12 +27,13 @@ class Compare(Command):
 
     name = "compare"
 
-    reference: str = argument("the model that is known to be right", metavar="REFERENCE")
-    candidate: str = argument("the model to compare with the reference", metavar="CANDIDATE")
+    reference: str = argument("the model that is known to be right", metavar="REFERENCE", reads=True)
+    candidate: str = argument("the model to compare with the reference", metavar="CANDIDATE", reads=True)
     input: tuple[str, ...] = option(
         "inputs to compare on: inputs.npz, x=photo.png; repeatable; a repeated name starts the next set of inputs",
         default=(),
         metavar="SPEC",
+        reads=True,
     )
     only_given: bool = flag("compare on the given inputs only; generate none")
     dim: tuple[str, ...] = option(
@@ -88,6 +89,9 @@ class Compare(Command):
         metavar="TENSOR",
     )
 
+    def subjects(self) -> tuple[str, ...]:
+        return (self.candidate,)
+
     def shown(self) -> tuple[str, ...]:
         return (self.candidate,)
 
@@ -131,8 +135,8 @@ class Diff(Command):
 
     name = "diff"
 
-    old: str = argument("an .onnx file, or ONNX text in .onnxtxt", metavar="OLD")
-    new: str = argument("the model to compare with it", metavar="NEW")
+    old: str = argument("an .onnx file, or ONNX text in .onnxtxt", metavar="OLD", reads=True)
+    new: str = argument("the model to compare with it", metavar="NEW", reads=True)
     ignore: tuple[str, ...] = option(
         "ignore names (of inputs and outputs), weights, shapes (declared), metadata, doc or versions; repeatable",
         default=(),
@@ -141,6 +145,9 @@ class Diff(Command):
 
     def is_one_pass(self) -> bool:
         return True
+
+    def subjects(self) -> tuple[str, ...]:
+        return (self.new,)
 
     def shown(self) -> tuple[str, ...]:
         return (self.old, self.new)

@@ -27,8 +27,8 @@ class Edit(Editing):
 
     name = "edit"
 
-    model: str = argument("the .onnx file", metavar="MODEL", default="")
-    patch: str = argument("the patch file, TOML with [[step]] tables", metavar="PATCH", default="")
+    model: str = argument("the .onnx file", metavar="MODEL", default="", reads=True)
+    patch: str = argument("the patch file, TOML with [[step]] tables", metavar="PATCH", default="", reads=True)
 
     def steps(self) -> Iterable[Step]:
         from onnxsmith.editor import patch
@@ -58,8 +58,8 @@ class Merge(Command):
 
     name = "merge"
 
-    first: str = argument("the .onnx file whose outputs are read", metavar="FIRST")
-    second: str = argument("the .onnx file that reads them", metavar="SECOND")
+    first: str = argument("the .onnx file whose outputs are read", metavar="FIRST", reads=True)
+    second: str = argument("the .onnx file that reads them", metavar="SECOND", reads=True)
     output: str = option("the file to write", short="-o", metavar="FILE", default="", writes=True)
     wire: tuple[str, ...] = option(
         "OUTPUT=INPUT: this input of the second reads this output of the first; repeatable; "
@@ -76,6 +76,9 @@ class Merge(Command):
     no_verify: bool = flag("write the file without verifying it; the report says so")
     verify: Verify = group(Verify)
     save: Save = group(Save)
+
+    def subjects(self) -> tuple[str, ...]:
+        return ()
 
     def shown(self) -> tuple[str, ...]:
         return (self.output,)
@@ -125,7 +128,7 @@ class Split(Command):
 
     name = "split"
 
-    model: str = argument("the .onnx file", metavar="MODEL")
+    model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str = option("the folder to write", short="-o", metavar="FOLDER", default="")
     into: int = option("the number of pieces, with about the same bytes of weights", default=0, metavar="N")
     at: tuple[str, ...] = option(
@@ -136,6 +139,9 @@ class Split(Command):
     no_verify: bool = flag("write the files without verifying them; the report says so")
     verify: Verify = group(Verify)
     save: Save = group(Save)
+
+    def subjects(self) -> tuple[str, ...]:
+        return ()
 
     def shown(self) -> tuple[str, ...]:
         return (self.model,)

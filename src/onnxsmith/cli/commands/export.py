@@ -23,10 +23,15 @@ class Export(Command):
 
     name = "export"
 
-    model: str = argument("file.py:factory, package.module:factory, or a folder with --task", metavar="MODEL")
+    model: str = argument(
+        "file.py:factory, package.module:factory, or a folder with --task", metavar="MODEL", reads=True
+    )
     output: str = option("the .onnx file to write", short="-o", metavar="FILE", default="", writes=True)
     input: tuple[str, ...] = option(
-        "example input: x=float32[1,1,224,224], x=array.npy or inputs.npz; repeatable", default=(), metavar="SPEC"
+        "example input: x=float32[1,1,224,224], x=array.npy or inputs.npz; repeatable",
+        default=(),
+        metavar="SPEC",
+        reads=True,
     )
     dynamic: tuple[str, ...] = option(
         'axes to keep dynamic: "x:0=batch,2=height"; repeatable, or separated by ; or "auto"',
@@ -38,6 +43,7 @@ class Export(Command):
         "where the model will run: its opset, IR version and operators; asks this target about the file, and rewrites "
         "what it refuses",
         metavar="NAME",
+        reads=True,
     )
     input_names: str = option("names for the inputs, in forward's order: a,b", default="", metavar="NAMES")
     output_names: str = option("names for the outputs, in order: a,b", default="", metavar="NAMES")
@@ -65,6 +71,9 @@ class Export(Command):
         default=(),
         metavar="NAMES",
     )
+
+    def subjects(self) -> tuple[str, ...]:
+        return ()
 
     def shown(self) -> tuple[str, ...]:
         return (self.output,)

@@ -13,7 +13,9 @@ from onnxsmith.cli.commands.base import Command
 def data() -> Any:
     """Makes the option `--data`."""
     return option(
-        "what the score is measured on: a folder of images, an .npz, a .jsonl, file.py:function", metavar="DATA"
+        "what the score is measured on: a folder of images, an .npz, a .jsonl, file.py:function",
+        metavar="DATA",
+        reads=True,
     )
 
 
@@ -29,9 +31,14 @@ class Metric:
     metric: str | None = option(
         "top1, cer, wer, psnr, cosine, agreement, perplexity, map50, or file.py:function of predictions and labels",
         metavar="NAME",
+        reads=True,
     )
-    decode: str | None = option("file.py:function that makes a prediction from the outputs", metavar="FUNCTION")
-    preprocess: str | None = option("file.py:function that makes arrays from an item of the data", metavar="FUNCTION")
+    decode: str | None = option(
+        "file.py:function that makes a prediction from the outputs", metavar="FUNCTION", reads=True
+    )
+    preprocess: str | None = option(
+        "file.py:function that makes arrays from an item of the data", metavar="FUNCTION", reads=True
+    )
 
     def given(self) -> dict[str, Any]:
         """Returns the arguments for the Python function."""
@@ -78,14 +85,16 @@ class Quantize(Command):
 
     name = "quantize"
 
-    model: str = argument("the .onnx file, in float32", metavar="MODEL")
+    model: str = argument("the .onnx file, in float32", metavar="MODEL", reads=True)
     output: str | None = option("the .onnx to write", short="-o", metavar="FILE", writes=True)
     to: str = option(
         "float16, bfloat16, int8, int8-dynamic, int8-nncf, int4, int4-nncf or auto", default="auto", metavar="METHOD"
     )
     data: str | None = data()
     calibration: str | None = option(
-        "other data, for the ranges of activations; default: each fourth sample of --data", metavar="DATA"
+        "other data, for the ranges of activations; default: each fourth sample of --data",
+        metavar="DATA",
+        reads=True,
     )
     score: Metric = group(Metric)
     budget: str = option(
@@ -94,7 +103,7 @@ class Quantize(Command):
         metavar="AMOUNT",
     )
     keep: str | None = option(
-        "a file with the names of layers that stay as they are; * for any characters", metavar="FILE"
+        "a file with the names of layers that stay as they are; * for any characters", metavar="FILE", reads=True
     )
     keep_list: str | None = option("write the layers that stay to this file", metavar="FILE", writes=True)
     target: str | None = option(
@@ -105,6 +114,9 @@ class Quantize(Command):
     allow_slower: bool = flag("write the file even if it is slower here")
     write_unsure: bool = flag("write the file even if the score cannot tell a damaged model from the given one")
     rest: Circumstances = group(Circumstances)
+
+    def subjects(self) -> tuple[str, ...]:
+        return ()
 
     def shown(self) -> tuple[str, ...]:
         return (self.model,)
@@ -145,7 +157,7 @@ class Prune(Command):
 
     name = "prune"
 
-    model: str = argument("the .onnx file", metavar="MODEL")
+    model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str | None = option("the .onnx to write", short="-o", metavar="FILE", writes=True)
     share: str | None = option(
         "share of each group's channels to remove; default: 30%, with --budget at most 90%", metavar="SHARE"
@@ -154,18 +166,22 @@ class Prune(Command):
         "how to find the channels that matter least: norm, activation or first-order", default="norm", metavar="MEASURE"
     )
     saliency: str | None = option(
-        "for --by first-order: an .npz with the squares of weight times gradient by torch parameter", metavar="FILE"
+        "for --by first-order: an .npz with the squares of weight times gradient by torch parameter",
+        metavar="FILE",
+        reads=True,
     )
     all_together: bool = flag("take the share of the channels of all groups together, not of each group")
     multiple: int | None = option(
         "keep a multiple of this many channels in each layer; default: 8 in layers with 32 or more", metavar="COUNT"
     )
     keep: str | None = option(
-        "layers that keep all channels: a keep-list, with * for any characters in a name", metavar="FILE"
+        "layers that keep all channels: a keep-list, with * for any characters in a name", metavar="FILE", reads=True
     )
     data: str | None = data()
     calibration: str | None = option(
-        "other data, for --by activation; default: each fourth sample of --data", metavar="DATA"
+        "other data, for --by activation; default: each fourth sample of --data",
+        metavar="DATA",
+        reads=True,
     )
     score: Metric = group(Metric)
     budget: str | None = option(
@@ -178,6 +194,9 @@ class Prune(Command):
         "write the file even if the score cannot tell a damaged model from the given one, or most of it is lost"
     )
     rest: Circumstances = group(Circumstances)
+
+    def subjects(self) -> tuple[str, ...]:
+        return ()
 
     def shown(self) -> tuple[str, ...]:
         return (self.model,)
@@ -220,7 +239,7 @@ class Bisect(Command):
 
     name = "bisect"
 
-    model_file: str = argument("the .onnx file, in float32", metavar="MODEL")
+    model_file: str = argument("the .onnx file, in float32", metavar="MODEL", reads=True)
     output: str | None = option("the keep-list to write, .txt or .json", short="-o", metavar="FILE", writes=True)
     to: str = option("the dtype of the other nodes: float16 or bfloat16", default="float16", metavar="DTYPE")
     tolerance: float | None = option(
@@ -228,11 +247,14 @@ class Bisect(Command):
         metavar="NUMBER",
     )
     model: str | None = option("write the mixed model to this .onnx", metavar="FILE", writes=True)
-    keep: str | None = option("a keep-list whose nodes always stay in float32; * for any characters", metavar="FILE")
+    keep: str | None = option(
+        "a keep-list whose nodes always stay in float32; * for any characters", metavar="FILE", reads=True
+    )
     input: tuple[str, ...] = option(
         "inputs to compare on: inputs.npz, x=photo.png; repeatable; a repeated name starts the next set of inputs",
         default=(),
         metavar="SPEC",
+        reads=True,
     )
     only_given: bool = flag("compare on the given inputs only; generate none")
     dim: tuple[str, ...] = option(
@@ -244,6 +266,9 @@ class Bisect(Command):
     any_runtime: bool = flag("judge by rounding only, even if the runtime has no kernels of the dtype")
     tries: int | None = option("largest number of variants to try; default: no limit", metavar="COUNT")
     seed: int = option("seed of the generated inputs", default=0)
+
+    def subjects(self) -> tuple[str, ...]:
+        return ()
 
     def shown(self) -> tuple[str, ...]:
         return (self.model_file,)

@@ -19,7 +19,7 @@ class Simplify(Command):
 
     name = "simplify"
 
-    model: str = argument("the .onnx file", metavar="MODEL")
+    model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str = option("the file to write", short="-o", metavar="FILE", default="", writes=True)
     only: tuple[str, ...] = option("apply only this rule or pattern (fuse/*); repeatable", default=(), metavar="RULE")
     skip: tuple[str, ...] = option("do not apply this rule or pattern; repeatable", default=(), metavar="RULE")
@@ -37,6 +37,7 @@ class Simplify(Command):
         "where the model will run: its newest opset, IR version and operators; asks this target about the file, and "
         "rewrites what it refuses",
         metavar="NAME",
+        reads=True,
     )
     contrib: bool = flag(
         "with --target onnxruntime: fuse nodes into its own operators (com.microsoft); then no other runtime reads "
@@ -78,6 +79,7 @@ class Simplify(Command):
         " inputs",
         default=(),
         metavar="SPEC",
+        reads=True,
     )
     no_verify: bool = flag("write the file without verifying it; the report says so")
     verify: Verify = group(Verify)
@@ -85,6 +87,9 @@ class Simplify(Command):
 
     def replaces(self) -> str:
         return self.model
+
+    def subjects(self) -> tuple[str, ...]:
+        return ()
 
     def shown(self) -> tuple[str, ...]:
         return (self.model,)

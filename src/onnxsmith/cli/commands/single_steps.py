@@ -105,6 +105,7 @@ class Layout(Editing):
         "additional inputs to verify on, in the layout of MODEL: inputs.npz, x=array.npy; repeatable",
         default=(),
         metavar="SPEC",
+        reads=True,
     )
 
     def samples(self) -> tuple[str, ...]:
@@ -212,8 +213,10 @@ class Replace(Editing):
 
     name = "replace"
 
-    find: str = argument("the pattern to find: text, or a file; or a TOML file of replacements", metavar="FIND")
-    by: str = argument("the operators that take its place: text, or a file", metavar="BY", default="")
+    find: str = argument(
+        "the pattern to find: text, or a file; or a TOML file of replacements", metavar="FIND", reads=True
+    )
+    by: str = argument("the operators that take its place: text, or a file", metavar="BY", default="", reads=True)
     count: int = option("the number of matches that there must be; default: any number", default=0, metavar="N")
     changes: bool = flag("the outputs change on purpose, so do not compare them")
 

@@ -15,6 +15,7 @@ class Edits(Part):
     outputs that the original lacks. Outputs of both kinds were run, but not compared."""
 
     title = "Edits"
+    recorded = ("steps", "changed", "new", "notes")
 
     steps: tuple[tuple[str, str], ...]
     changed: tuple[str, ...] = ()

@@ -439,6 +439,19 @@ class Difference(Part):
     compute only from stored tensors."""
 
     title = "Difference"
+    recorded = (
+        "old_nodes",
+        "new_nodes",
+        "paired",
+        "equal",
+        "weights",
+        "elements",
+        "changes",
+        "ignored",
+        "names",
+        "otherwise",
+        "of_weights",
+    )
 
     old_nodes: int
     new_nodes: int

@@ -62,6 +62,23 @@ class Pruning(Part):
     """
 
     title = "Pruning"
+    recorded = (
+        "share",
+        "by",
+        "is_global",
+        "channels",
+        "removed",
+        "score",
+        "better",
+        "before",
+        "after",
+        "bound",
+        "budget",
+        "samples",
+        "labelled",
+        "measured",
+        "notes",
+    )
 
     share: float
     by: str

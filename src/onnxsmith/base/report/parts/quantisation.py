@@ -74,6 +74,24 @@ class Quantisation(Part):
     """
 
     title = "Precision"
+    recorded = (
+        "to",
+        "method",
+        "score",
+        "better",
+        "before",
+        "after",
+        "bound",
+        "budget",
+        "samples",
+        "calibrated",
+        "labelled",
+        "measured",
+        "broken",
+        "evaluations",
+        "also",
+        "notes",
+    )
 
     to: str
     method: str
@@ -289,6 +307,7 @@ class Precision(Part):
     """
 
     title = "Precision"
+    recorded = ("to", "nodes", "candidates", "narrow", "kept", "tolerance", "before", "after", "checked", "notes")
 
     to: str
     nodes: int

@@ -84,6 +84,7 @@ class TargetChecks(Part):
     """A row for each target, then the nodes that stopped it."""
 
     title: ClassVar[str] = "Targets"
+    recorded = ("checks",)
 
     checks: tuple[TargetCheck, ...]
 
@@ -226,6 +227,7 @@ class Bundle(Part):
     licence."""
 
     title = "Bundle"
+    recorded = ("form", "task", "golden", "checks", "licence", "notes")
 
     model: str
     form: str

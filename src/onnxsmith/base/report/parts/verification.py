@@ -138,6 +138,24 @@ class Verification(Part):
     """
 
     title = "Verification"
+    recorded = (
+        "reference",
+        "candidate",
+        "verified",
+        "equal",
+        "runs",
+        "sizes",
+        "ranges",
+        "counts",
+        "refused",
+        "outputs",
+        "inside",
+        "power",
+        "untried",
+        "unsure",
+        "notes",
+        "why_not",
+    )
 
     reference: str
     candidate: str
@@ -386,6 +404,7 @@ class Steps(Part):
     difference beyond that."""
 
     title = "Steps"
+    recorded = ("state", "steps", "first", "drift", "drifts", "notes")
 
     state: tuple[StatePair, ...]
     steps: tuple[Step, ...]
