@@ -152,20 +152,3 @@ def test_accepting_a_slower_model(file: Path, bench: Bench) -> None:
     assert check(file).verdict is Verdict.DONE
     (one,) = json.loads(file.with_name("baseline.json").read_text())["models"]["m.onnx"]["history"]
     assert one["changed"][0].startswith("slower: ")
-
-
-def test_a_slow_start_is_measured_longer(file: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[float] = []
-    whole, few = bench.rounds, bench.rounds[:3]
-
-    def short(path: Path, *, seconds: float, **options: Any) -> Any:
-        asked.append(seconds)
-        bench.rounds = whole if seconds > 3 else few
-        return bench(path, **options)
-
-    monkeypatch.setattr(times, "bench", short)
-    assert check(file).verdict is Verdict.DONE
-    assert asked == [3, 9]
-    file.with_name("baseline.json").unlink()
-    verbs.record([file], file.with_name("baseline.json"), SETTINGS)
-    assert asked == [3, 9, 3, 9]
