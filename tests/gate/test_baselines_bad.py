@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -333,9 +334,7 @@ def test_a_dropped_model(file: Path) -> None:
     found = verbs.check([], path, NO_TIME).problems[0]
     assert "onnxsmith baseline drop" in found.fix
     assert raised(lambda: verbs.drop([other], path, "")).id == "gate/no-reason"
-    shown = CliRunner().invoke(
-        application.app, [*"baseline drop".split(), str(other), "-o", str(path), "--reason", "old"]
-    )
+    shown = CliRunner().invoke(application.app, shlex.split(f"baseline drop {other} -o {path} --reason old"))
     assert shown.exit_code == 0
     data = json.loads(path.read_text())
     assert list(data["models"]) == ["m.onnx"]

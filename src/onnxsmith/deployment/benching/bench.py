@@ -44,7 +44,7 @@ _ONLY_SOME = {"bench/no-profile", "bench/no-threads"}
 """Names the problems that are no failure if other runtimes do not have them: some runtimes have no profiler, or no
 threads."""
 
-_PATIENCE = 6.0
+_PATIENCE = 12.0
 """Sets how many times longer a measurement may take whose figures are kept or compared. A choice: figures of too few
 rounds are of no use."""
 
@@ -85,7 +85,7 @@ def bench(
     With `profile`, the report says how the time of a run divides into operators, torch modules and kernels, for
     subjects on onnxruntime. `save` writes the figures to a JSON file. `against` compares with such a file: the verdict
     is `different` if a subject is slower by more than `allow` (0.05 is 5%) beyond the noise, and `cannot-tell` if
-    machine, versions or inputs have changed, unless `any_machine`. Both need eight rounds, and take up to six times
+    machine, versions or inputs have changed, unless `any_machine`. Both need eight rounds, and take up to twelve times
     `seconds` for them if processes start slowly.
 
     If a subject fails, the other subjects are measured, and the verdict is `failed`.

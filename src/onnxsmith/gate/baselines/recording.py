@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,9 +113,11 @@ def _golden(
     if given or before is None or settings.sizes:
         return make(given, declared)
     known = {port.name for port in now.interface.inputs}
-    again = [Feed(case.label, case.sizes, _restored(case.inputs, content)) for case in before.cases]
+    recorded_before = [Feed(case.label, case.sizes, _restored(case.inputs, content)) for case in before.cases]
+    again = [feed for feed in recorded_before if feed.values.keys() <= known]
     try:
-        return make([feed for feed in again if feed.values.keys() <= known], {})
+        found = make(again, {})
+        return replace(found, cases=found.cases[: len(again)]) if again else found
     except OnnxsmithError:  # the model takes other inputs now
         return make((), declared)
 

@@ -28,7 +28,7 @@ class Measuring(OfBaseline):
 
     no_time: bool = flag("measure no times and no memory")
     seconds: float = option(
-        "seconds of measuring the time of each model; starting processes takes more, up to six times as long",
+        "seconds of measuring the time of each model; starting processes takes more, up to twelve times as long",
         default=2.0,
     )
 
