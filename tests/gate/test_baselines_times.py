@@ -12,7 +12,7 @@ import pytest
 
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.baselines import Baselines
-from onnxsmith.base.report.parts.measurements import Latencies, Latency
+from onnxsmith.base.report.parts.measurements import Latencies, Latency, Measurement
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.deployment.benching import baseline as saved_figures
 from onnxsmith.deployment.benching.bench_options import Request
@@ -26,6 +26,10 @@ MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[2] x) => (float[2] y)
 SETTINGS = Settings()
 
 
+def measurement(*, busy: bool) -> Measurement:
+    return Measurement({}, {}, "given", 10, 1.0, "ended", "cpu", 2, {}, None, None, None, busy, 1e-9, FLOOR)
+
+
 class Bench:
     """Stands for `bench`: each run takes the given seconds in all of ten rounds, and the given bytes."""
 
@@ -33,6 +37,7 @@ class Bench:
         self.rounds = [0.010 + 0.00001 * number for number in range(10)]
         self.peak = 100 * 2**20
         self.calls = 0
+        self.busy = False
 
     def __call__(self, file: Path, *, save: Any = None, against: Any = None, allow: float = 0.05, **_: Any) -> Any:
         self.calls += 1
@@ -43,7 +48,7 @@ class Bench:
             given=SimpleNamespace(feed=SimpleNamespace(values={}), sizes={}),
             floor=FLOOR,
         )
-        parts: list[Any] = [Latencies((self.latency(),))]
+        parts: list[Any] = [Latencies((self.latency(),)), measurement(busy=self.busy)]
         if save is not None:
             saved_figures.save(save, done)
         if against is not None:
@@ -111,6 +116,13 @@ def test_slower_and_faster(
     assert found(report) == changes
     assert report.verdict is verdict
     assert not found(check(file, Settings(allow=0.5))) or factor < 1
+
+
+@pytest.mark.parametrize(("factor", "result"), [(1.2, "changed"), (1.7, "worse")])
+def test_a_busy_machine_makes_models_slower(file: Path, bench: Bench, factor: float, result: str) -> None:
+    bench.rounds = [factor * one for one in bench.rounds]
+    bench.busy = True
+    assert found(check(file)) == [("slower", result)]
 
 
 def test_noise_is_never_slower(file: Path, bench: Bench) -> None:
