@@ -1,26 +1,32 @@
 """What the gate sees: regressions planted in models of a baseline, and reruns in which nothing changed.
 
-    PYTHONPATH=src:benchmarks python benchmarks/gate.py [--reruns 200]
+    PYTHONPATH=src:benchmarks:tools python benchmarks/gate.py [--reruns 200] [--timed-reruns 20] [--load 8]
 
 Six small networks are exported by plain torch and recorded. Each regression is planted in one file, and the baseline is
 checked without times: a wrong number in the weights, another attribute, a constant of the pre-processing, an order of
 classes, ports in another order or with other names, a larger file, more nodes. A regression counts as seen if the
 verdict is not `done`, and as named if one of its causes is the expected one. A rerun in which something is reported is
-a false alarm. Times are not planted: the tests simulate them.
+a false alarm. Slower models (`slower_models.py`) are recorded and checked with their times; so are the reruns of
+`--timed-reruns`. The reruns happen while `--load` processes keep the machine busy.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
+import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+import slower_models
 from onnx import TensorProto, helper, numpy_helper
+from repeat import load
 
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.baselines import Baselines
@@ -28,7 +34,7 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.gate.baselines import verbs
 from onnxsmith.gate.baselines.settings import Settings
 
-NO_TIMES = Settings(times=False)
+NO_TIMES, TIMES = Settings(times=False), Settings()
 Fault = Callable[[onnx.ModelProto], bool]
 """Changes a model, and says whether it could."""
 
@@ -218,10 +224,31 @@ def planted(folder: Path, names: list[str], baseline: Path) -> Iterator[tuple[st
         file.write_bytes(before)
 
 
+def planted_slower(folder: Path, baseline: Path) -> Iterator[tuple[str, bool, bool]]:
+    """Yields a label for each slower model with what was said of its time, whether it was reported, and whether as
+    slower."""
+    files = slower_models.write(folder)
+    verbs.record(list(files.values()), baseline, TIMES)
+    for name, file in files.items():
+        before = file.read_bytes()
+        for what, plant in slower_models.SLOWER[name].items():
+            model = onnx.load_from_string(before)
+            plant(model)
+            onnx.save(model, file)
+            report = verbs.check([file], baseline, TIMES)
+            changes = report.part(Baselines).changes
+            said = [one.what for one in changes if one.kind in ("slower", "faster")]
+            is_slower = any((one.kind, one.result) == ("slower", "worse") for one in changes)
+            yield f"{name}: {what}: {'; '.join(said) or 'no change'}", report.verdict is not Verdict.DONE, is_slower
+        file.write_bytes(before)
+
+
 def main() -> None:
     """Measures and prints the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reruns", type=int, default=200)
+    parser.add_argument("--timed-reruns", type=int, default=20)
+    parser.add_argument("--load", type=int, default=8, help="busy processes beside the reruns")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     import torch
@@ -239,8 +266,22 @@ def main() -> None:
             if not (seen and is_named):
                 print(f"{'not seen' if not seen else 'another cause'}: {label}")
         print(f"seen {sum(seen for _, seen, _ in found)} of {len(found)}, cause named {sum(n for *_, n in found)}")
-        alarms = sum(verbs.check([], baseline, NO_TIMES).verdict is not Verdict.DONE for _ in range(given.reruns))
-        print(f"false alarms: {alarms} of {given.reruns} reruns of {len(made)} models")
+        timed = folder / "timed.json"
+        slower = list(planted_slower(folder, timed))
+        for label, _, is_slower in slower:
+            print(f"{'slower' if is_slower else 'NOT slower'}: {label}")
+        print(f"slower: reported {sum(seen for _, seen, _ in slower)} of {len(slower)},", end=" ")
+        print(f"as slower {sum(is_slower for *_, is_slower in slower)}")
+        print("load of the machine before the reruns:", *os.getloadavg(), flush=True)
+        with load(given.load):
+            for file, settings, reruns in ((baseline, NO_TIMES, given.reruns), (timed, TIMES, given.timed_reruns)):
+                begin = time.monotonic()
+                verdicts = Counter(verbs.check([], file, settings).verdict.value for _ in range(reruns))
+                print(
+                    f"reruns of {file.name}: {dict(verdicts)}, {time.monotonic() - begin:.0f} s, load",
+                    *os.getloadavg(),
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,16 @@ NEG = '<ir_version: 10, opset_import: ["": 20]> g (float[2] x) => (float[2] y) {
 ABS = NEG.replace("Neg", "Abs")
 
 
-def recorded(*, protected: bool = False, data: bool = True) -> Content:
+RANDOM = '<ir_version: 10, opset_import: ["": 20]> g () => (float[2] y) { y = RandomNormal<shape = [2]>() }'
+DRAWN = '<ir_version: 10, opset_import: ["": 20]> g (float[2] noise) => (float[2] y) { y = Neg(noise) }'
+REFUSING = """<ir_version: 10, opset_import: ["": 20]>
+g (float[n] x) => (float[k] y) <int64[2] s = {-1, 4}, int64[1] f = {-1}> { t = Reshape(x, s) y = Reshape(t, f) }"""
+LARGE = """<ir_version: 10, opset_import: ["": 20]>
+g (float[n] x) => (float[n,m] y) <int64[1] k = {1048576}> { s = Shape(x) t = Concat<axis = 0>(s, k)
+  a = Constant<value = int64[1] {1}>() u = Unsqueeze(x, a) y = Expand(u, t) }"""
+
+
+def recorded(*, protected: bool = False, data: bool = True, edited: bool = False) -> Content:
     """Writes a baseline of `m.onnx` as it was before: a Neg."""
 
     def write(path: Path) -> None:
@@ -24,12 +33,21 @@ def recorded(*, protected: bool = False, data: bool = True) -> Content:
         save(from_text(NEG), model)
         verbs.record([model], path, Settings(times=False))
         model.write_bytes(now)
+        if edited:
+            path.write_text(path.read_text().replace('"tolerance": 1e-05', '"tolerance": 0.5'))
         if protected:
             path.chmod(0o444)
         if not data:
             path.with_suffix(".zip").unlink()
 
     return write
+
+
+def gone(path: Path) -> None:
+    """Records n.onnx, and removes it."""
+    model = path.with_name("n.onnx")
+    verbs.record([model], path.with_name("baseline.json"), Settings(times=False))
+    model.unlink()
 
 
 SAME: dict[str, Content] = {"m.onnx": NEG, "baseline.json": recorded()}
@@ -63,6 +81,13 @@ CASES = [
         says=["bring the file back"],
     ),
     Case(
+        "gate/model-missing",
+        "onnxsmith baseline check --no-time",
+        {**SAME, "n.onnx": ABS, "gone": gone},
+        nth=1,
+        name="drop",
+    ),
+    Case(
         "gate/model-new",
         "onnxsmith baseline check m.onnx n.onnx --no-time",
         {**SAME, "n.onnx": ABS},
@@ -82,6 +107,34 @@ CASES = [
         {"m.onnx": NEG},
         by_hand="onnxsmith baseline record m.onnx --no-time",
         says=["`onnxsmith baseline record m.onnx`"],
+    ),
+    Case(
+        "gate/random",
+        "onnxsmith baseline record r.onnx --no-time",
+        {"r.onnx": RANDOM},
+        changes={"r.onnx": DRAWN},
+        says=["make the random tensor an input of the model"],
+    ),
+    Case(
+        "gate/entry-changed",
+        "onnxsmith baseline check --no-time",
+        {"m.onnx": NEG, "baseline.json": recorded(edited=True)},
+        by_hand=f"{ACCEPT.replace('why it changed', 'why')} --no-time",
+        says=['onnxsmith baseline accept m.onnx -o baseline.json --reason "why"'],
+    ),
+    Case(
+        "gate/dim",
+        "onnxsmith baseline record m.onnx --dim n=3 --no-time",
+        {"m.onnx": REFUSING},
+        by_hand="onnxsmith baseline record m.onnx --dim n=8 --no-time",
+        says=["declare only sizes that the model takes"],
+    ),
+    Case(
+        "gate/too-large",
+        "onnxsmith baseline record m.onnx --dim n=128 --no-time",
+        {"m.onnx": LARGE},
+        by_hand="onnxsmith baseline record m.onnx --dim n=1 --no-time",
+        says=["record smaller sizes: --dim n="],
     ),
     Case("gate/no-reason", "onnxsmith baseline accept m.onnx --no-time", CHANGED),
     Case(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +13,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from onnxsmith import baseline
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Report, Table
 from onnxsmith.base.report.parts.baselines import BaselineModel, Baselines
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli import application
-from onnxsmith.gate.baselines import baseline_file, verbs
+from onnxsmith.gate.baselines import baseline_file, recorder, verbs
 from onnxsmith.gate.baselines.settings import Settings
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
@@ -59,7 +61,7 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "not text": (lambda path: path.write_bytes(b"\xff\xfe\0"), "gate/baseline-unreadable"),
     "a list": (lambda path: path.write_text("[]"), "gate/baseline-unreadable"),
     "no format": (lambda path: change(path, lambda data: data.pop("format")), "gate/baseline-unreadable"),
-    "newer": (lambda path: change(path, lambda data: data.update(format=2)), "gate/baseline-newer"),
+    "newer": (lambda path: change(path, lambda data: data.update(format=3)), "gate/baseline-newer"),
     "a field less": (lambda path: change(path, lambda data: entry(data).pop("digests")), "gate/baseline-unreadable"),
     "another type": (lambda path: change(path, lambda data: entry(data).update(nodes=3)), "gate/baseline-unreadable"),
     "no data": (lambda path: path.with_suffix(".zip").unlink(), "gate/baseline-data"),
@@ -68,14 +70,21 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "an entry less": (lambda path: rewrite(path, drop=True), "gate/baseline-data"),
     "an entry changed": (lambda path: rewrite(path, drop=False), "gate/baseline-data"),
     "a shape changed": (
-        lambda path: change(path, lambda data: entry(data)["cases"][0]["inputs"]["x"].update(shape=[7])),
+        lambda path: change(path, lambda data: old_input(data).update(shape=[7])),
         "gate/baseline-data",
     ),
     "a kind changed": (
-        lambda path: change(path, lambda data: entry(data)["cases"][0]["inputs"]["x"].update(dtype="what")),
+        lambda path: change(path, lambda data: old_input(data).update(dtype="what")),
         "gate/baseline-data",
     ),
 }
+
+
+def old_input(data: Any) -> Any:
+    """A recorded input, in a file without digests."""
+    data["format"] = 1
+    entry(data).pop("digest")
+    return entry(data)["cases"][0]["inputs"]["x"]
 
 
 def rewrite(path: Path, *, drop: bool) -> None:
@@ -118,10 +127,13 @@ def test_a_missing_baseline_is_recorded(file: Path) -> None:
 def test_the_baseline_of_another_model(file: Path) -> None:
     other, path = file.with_name("n.onnx"), file.with_name("baseline.json")
     save(from_text(MODEL), other)
-    for call in (lambda: verbs.check([other], path, NO_TIME), lambda: assert_not_worse(other, path)):
-        found = raised(call)
-        assert found.id == "gate/not-in-baseline"
-        assert "write m.onnx in place of n.onnx" in found.fix
+    found = raised(lambda: verbs.check([other], path, NO_TIME))
+    assert found.id == "gate/not-in-baseline"
+    assert "write m.onnx in place of n.onnx" in found.fix
+    with pytest.raises(AssertionError, match="gate/not-in-baseline"):
+        assert_not_worse(other, path)
+    with pytest.raises(AssertionError, match="gate/no-baseline"):
+        assert_not_worse(other, path.with_name("none.json"))
     report = verbs.check([file, other], path, NO_TIME)
     assert report.verdict is Verdict.CANNOT_TELL
     assert [one.id for one in report.problems] == ["gate/model-new"]
@@ -172,7 +184,7 @@ def test_a_read_only_file(file: Path, name: str) -> None:
 def test_a_write_that_fails_leaves_a_baseline(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = file.with_name("baseline.json")
     save(from_text(MODEL.replace("Neg", "Abs")), file)
-    monkeypatch.setattr(baseline_file, "text", lambda _: (_ for _ in ()).throw(OSError(28, "full")))
+    monkeypatch.setattr(baseline_file, "text", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
     assert raised(lambda: verbs.accept([file], path, "why", NO_TIME)).id == "save/failed"
     monkeypatch.undo()
     report = verbs.check([file], path, NO_TIME)
@@ -218,15 +230,129 @@ def test_a_baseline_over_a_model_is_refused(file: Path) -> None:
     assert raised(lambda: verbs.record([file], file, NO_TIME)).id == "save/needed"
 
 
-def test_an_error_names_its_model(file: Path) -> None:
-    other = file.with_name("random.onnx")
-    save(
-        from_text('<ir_version: 10, opset_import: ["": 20]> g () => (float[2] y) { y = RandomNormal<shape = [2]>() }'),
-        other,
+RANDOM = '<ir_version: 10, opset_import: ["": 20]> g () => (float[2] y) { y = RandomNormal<shape = [2]>() }'
+
+
+def test_a_model_that_cannot_be_recorded_does_not_stop_the_others(file: Path) -> None:
+    path, models = file.with_name("other.json"), [file.with_name(f"{name}.onnx") for name in ("random", "bad", "n")]
+    save(from_text(RANDOM), models[0])
+    models[1].write_bytes(b"no model")
+    save(from_text(MODEL), models[2])
+    report = verbs.record([*models, file], path, NO_TIME)
+    assert report.verdict is Verdict.FAILED
+    assert [one.id for one in report.problems] == ["gate/random", "model/garbage"]
+    assert report.problems[0].where.startswith(str(models[0]))
+    assert "bundle" not in str(report.problems[0])
+    assert "2 models recorded, 2 NOT recorded (random.onnx, bad.onnx)" in report.headline
+    assert list(json.loads(path.read_text())["models"]) == ["m.onnx", "n.onnx"]
+    assert verbs.check([], path, NO_TIME).verdict is Verdict.DONE
+    before = path.read_bytes()
+    save(from_text(MODEL.replace("Neg", "Abs")), file)
+    report = verbs.record([*models[:2], file], path, NO_TIME)
+    assert [one.id for one in report.problems] == ["gate/random", "model/garbage", "gate/already-recorded"]
+    assert "0 models recorded, 3 NOT" in report.headline
+    assert path.read_bytes() == before
+    report = verbs.accept([models[2], file], path, "why", NO_TIME)
+    assert [one.id for one in report.problems] == ["gate/nothing-changed"]
+    assert verbs.check([], path, NO_TIME).verdict is Verdict.DONE
+    assert raised(lambda: verbs.record(models[:1], path, NO_TIME)).id == "gate/random"
+
+
+def test_an_interrupt_keeps_what_was_recorded(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, models = file.with_name("other.json"), [file, file.with_name("n.onnx"), file.with_name("k.onnx")]
+    for one in models:
+        save(from_text(MODEL), one)
+    make = recorder.entry_of
+
+    def stopped(model: Path, *args: Any, **options: Any) -> Any:
+        if model == models[1]:
+            raise KeyboardInterrupt
+        return make(model, *args, **options)
+
+    monkeypatch.setattr(recorder, "entry_of", stopped)
+    shown = CliRunner().invoke(
+        application.app, ["baseline", "record", *map(str, models), "-o", str(path), "--no-time", "--json"]
     )
-    found = raised(lambda: verbs.record([file, other], file.with_name("baseline.json"), NO_TIME))
-    assert found.id == "bundle/random"
-    assert found.where.startswith(str(other))
+    assert shown.exit_code == 2
+    (found,) = Report.from_json(shown.stdout).problems
+    assert found.id == "run/interrupted"
+    assert f"1 of 3 models recorded in {path}: m.onnx" in found.why
+    monkeypatch.undo()
+    assert list(json.loads(path.read_text())["models"]) == ["m.onnx"]
+    assert verbs.check([], path, NO_TIME).verdict is Verdict.DONE
+
+
+def edit(path: Path) -> None:
+    """Allows a larger difference by hand."""
+    path.write_text(path.read_text().replace('"tolerance": 1e-05', '"tolerance": 0.5'))
+
+
+def test_a_change_by_hand_is_refused(file: Path) -> None:
+    path, other = file.with_name("baseline.json"), file.with_name("n.onnx")
+    save(from_text(MODEL), other)
+    edit(path)
+    text = path.read_text()
+    report = verbs.check([], path, NO_TIME)
+    assert report.verdict is Verdict.FAILED
+    assert [one.id for one in report.problems] == ["gate/entry-changed"]
+    assert raised(lambda: verbs.record([file], path, NO_TIME)).id == "gate/entry-changed"
+    with pytest.raises(AssertionError, match="gate/entry-changed"):
+        assert_not_worse(file, path)
+    assert path.read_text() == text
+    verbs.record([other], path, NO_TIME)
+    assert verbs.check([], path, NO_TIME).problems[0].id == "gate/entry-changed", "another write seals no edited entry"
+    assert verbs.accept([file], path, "another runtime", NO_TIME).verdict is Verdict.DONE
+    assert verbs.check([], path, NO_TIME).verdict is Verdict.DONE
+    assert entry(json.loads(path.read_text()))["history"][0]["changed"] == ["entry: it was changed by hand"]
+    change(path, lambda data: entry(data).pop("digest"))
+    assert verbs.check([], path, NO_TIME).problems[0].id == "gate/entry-changed"
+
+
+def test_spaces_and_the_order_of_keys_are_no_change(file: Path) -> None:
+    path = file.with_name("baseline.json")
+    path.write_text(json.dumps(dict(reversed(json.loads(path.read_text()).items()))))
+    assert verbs.check([], path, NO_TIME).verdict is Verdict.DONE
+
+
+def test_a_baseline_without_digests_is_read(file: Path) -> None:
+    path = file.with_name("baseline.json")
+    change(path, lambda data: (data.update(format=1), entry(data).pop("digest"), entry(data).pop("outline")))
+    report = verbs.check([], path, NO_TIME)
+    assert report.verdict is Verdict.DONE
+    assert "older form" in report.notes[0]
+    verbs.record([file], path, NO_TIME)
+    assert not verbs.check([], path, NO_TIME).notes
+    edit(path)
+    assert verbs.check([], path, NO_TIME).problems[0].id == "gate/entry-changed"
+
+
+def test_a_dropped_model(file: Path) -> None:
+    path, other = file.with_name("baseline.json"), file.with_name("n.onnx")
+    save(from_text(MODEL), other)
+    verbs.record([other], path, NO_TIME)
+    other.unlink()
+    found = verbs.check([], path, NO_TIME).problems[0]
+    assert "onnxsmith baseline drop" in found.fix
+    assert raised(lambda: verbs.drop([other], path, "")).id == "gate/no-reason"
+    shown = CliRunner().invoke(application.app, shlex.split(f"baseline drop {other} -o {path} --reason old"))
+    assert shown.exit_code == 0
+    data = json.loads(path.read_text())
+    assert list(data["models"]) == ["m.onnx"]
+    assert [(one["model"], one["reason"]) for one in data["dropped"]] == [("n.onnx", "old")]
+    assert verbs.check([], path, NO_TIME).verdict is Verdict.DONE
+    assert raised(lambda: verbs.drop([other], path, "old")).id == "gate/not-in-baseline"
+    verbs.record([file], path, NO_TIME)
+    assert json.loads(path.read_text())["dropped"] == data["dropped"]
+
+
+def test_from_python(file: Path) -> None:
+    path = file.with_name("other.json")
+    assert baseline.record(file, path, times=False).ok
+    assert baseline.check(file, path, times=False).path == path
+    save(from_text(MODEL.replace("Neg", "Abs")), file)
+    assert not baseline.check([file], path, times=False).ok
+    assert baseline.accept(file, path, reason="why", times=False).ok
+    assert baseline.drop([file], path, reason="old").ok
 
 
 def test_many_models_are_shortened() -> None:

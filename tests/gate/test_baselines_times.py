@@ -12,7 +12,7 @@ import pytest
 
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.baselines import Baselines
-from onnxsmith.base.report.parts.measurements import Latencies, Latency
+from onnxsmith.base.report.parts.measurements import Latencies, Latency, Measurement
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.deployment.benching import baseline as saved_figures
 from onnxsmith.deployment.benching.bench_options import Request
@@ -26,6 +26,10 @@ MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[2] x) => (float[2] y)
 SETTINGS = Settings()
 
 
+def measurement(*, busy: bool) -> Measurement:
+    return Measurement({}, {}, "given", 10, 1.0, "ended", "cpu", 2, {}, None, None, None, busy, 1e-9, FLOOR)
+
+
 class Bench:
     """Stands for `bench`: each run takes the given seconds in all of ten rounds, and the given bytes."""
 
@@ -33,6 +37,7 @@ class Bench:
         self.rounds = [0.010 + 0.00001 * number for number in range(10)]
         self.peak = 100 * 2**20
         self.calls = 0
+        self.busy = False
 
     def __call__(self, file: Path, *, save: Any = None, against: Any = None, allow: float = 0.05, **_: Any) -> Any:
         self.calls += 1
@@ -43,7 +48,7 @@ class Bench:
             given=SimpleNamespace(feed=SimpleNamespace(values={}), sizes={}),
             floor=FLOOR,
         )
-        parts: list[Any] = [Latencies((self.latency(),))]
+        parts: list[Any] = [Latencies((self.latency(),)), measurement(busy=self.busy)]
         if save is not None:
             saved_figures.save(save, done)
         if against is not None:
@@ -113,6 +118,13 @@ def test_slower_and_faster(
     assert not found(check(file, Settings(allow=0.5))) or factor < 1
 
 
+@pytest.mark.parametrize(("factor", "result"), [(1.2, "changed"), (1.7, "worse")])
+def test_a_busy_machine_makes_models_slower(file: Path, bench: Bench, factor: float, result: str) -> None:
+    bench.rounds = [factor * one for one in bench.rounds]
+    bench.busy = True
+    assert found(check(file)) == [("slower", result)]
+
+
 def test_noise_is_never_slower(file: Path, bench: Bench) -> None:
     bench.rounds = [0.0106 * math.exp(0.5 * (-1) ** number) for number in range(10)]
     report = check(file)
@@ -152,20 +164,3 @@ def test_accepting_a_slower_model(file: Path, bench: Bench) -> None:
     assert check(file).verdict is Verdict.DONE
     (one,) = json.loads(file.with_name("baseline.json").read_text())["models"]["m.onnx"]["history"]
     assert one["changed"][0].startswith("slower: ")
-
-
-def test_a_slow_start_is_measured_longer(file: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[float] = []
-    whole, few = bench.rounds, bench.rounds[:3]
-
-    def short(path: Path, *, seconds: float, **options: Any) -> Any:
-        asked.append(seconds)
-        bench.rounds = whole if seconds > 3 else few
-        return bench(path, **options)
-
-    monkeypatch.setattr(times, "bench", short)
-    assert check(file).verdict is Verdict.DONE
-    assert asked == [3, 9]
-    file.with_name("baseline.json").unlink()
-    verbs.record([file], file.with_name("baseline.json"), SETTINGS)
-    assert asked == [3, 9, 3, 9]

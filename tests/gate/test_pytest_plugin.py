@@ -7,6 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.testing import assert_exports, pages
+from onnxsmith.testing.failure import raise_unless_done
+
 TESTS = """
 from onnxsmith.testing import assert_same
 
@@ -33,6 +41,55 @@ def test_a_failure_names_its_page(tmp_path: Path) -> None:
     assert "assertions.py" not in shown  # the traceback ends at the user's line
     pytest_in(tmp_path, "-q")
     assert (tmp_path / ".pytest_cache" / "d" / "onnxsmith" / "test_it.py-test_other.html").is_file()
+
+
+FAILING = """
+import pytest
+from onnxsmith.testing import assert_not_worse, assert_same
+
+def test_baseline(): assert_not_worse("m.onnx", "baseline.json")
+def test_file(): assert_same("m.onnx", "gone.onnx")
+"""
+
+
+def test_what_stops_an_assertion_is_one_screen(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(FAILING)
+    shown = pytest_in(tmp_path, "-q", "--onnxsmith-pages", "pages")
+    assert "2 failed" in shown
+    assert "gate/no-baseline" in shown
+    assert "fix: record one: `onnxsmith baseline record m.onnx -o baseline.json`" in shown
+    assert "not tried" not in shown
+    assert "site-packages" not in shown
+    assert "onnxsmith/" not in shown.replace("--onnxsmith-pages", "")
+    assert sorted(one.name for one in (tmp_path / "pages").iterdir()) == [
+        "test_it.py-test_baseline.html",
+        "test_it.py-test_file.html",
+    ]
+
+
+@pytest.mark.torch
+def test_the_file_of_a_failed_export_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    module, kept = torch.nn.ReLU(), tmp_path / "page" / "model.onnx"
+    monkeypatch.setattr(pages, "current", lambda: tmp_path / "page.html")
+    assert_exports(module, (torch.rand(2, 4),))
+    assert not kept.parent.exists()
+    with pytest.raises(AssertionError, match="page: "):
+        assert_exports(module, (torch.rand(2, 4),), target="no-such-target")
+    assert kept.is_file()
+    monkeypatch.setattr(pages, "current", None)
+    with pytest.raises(AssertionError, match="the exported file is removed; keep it with output="):
+        assert_exports(module, (torch.rand(2, 4),), target="no-such-target")
+
+
+def test_a_fix_has_the_files_of_the_test() -> None:
+    found = Problem("a/b", "they differ", fix="`onnxsmith compare REFERENCE CANDIDATE`; or `onnxsmith explain a/b`")
+    report = Report("compare", Verdict.DIFFERENT, problems=(found,))
+    with pytest.raises(AssertionError, match=r"fix: `onnxsmith compare a\.onnx b\.onnx`; or `onnxsmith explain a/b`"):
+        raise_unless_done(report, {"REFERENCE": "a.onnx", "CANDIDATE": Path("b.onnx")})
+    with pytest.raises(AssertionError, match="fix: `onnxsmith explain a/b`"):
+        raise_unless_done(report, {"REFERENCE": object(), "CANDIDATE": Path("b.onnx")})
 
 
 def test_the_plugin_imports_nothing_heavy() -> None:

@@ -141,9 +141,8 @@ def test_a_module(file: Path) -> None:
         fused.weight[0] *= 1.01
     with pytest.raises(AssertionError, match="verify/different"):
         assert_same((whole, example), (fused, example))
-    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+    with pytest.raises(AssertionError, match="gate/no-inputs"):
         assert_same(module, file)
-    assert caught.value.problem.id == "gate/no-inputs"
 
 
 @pytest.mark.torch

@@ -118,6 +118,19 @@ def advance(name: str, done: int, total: int) -> None:
 
 
 @contextmanager
+def step(what: str, done: int, total: int) -> Iterator[None]:
+    """Tells the listener of a step that is long itself, such as one of many models, in place of the stages inside the
+    block."""
+    advance(what, done, total)
+    listener = _listener.get()
+    if listener is None:
+        yield
+        return
+    with listening(lambda _stage, _done, _total: listener(what, done, total)):
+        yield
+
+
+@contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Sends progress to `listener` while the block runs."""
     token = _listener.set(listener)

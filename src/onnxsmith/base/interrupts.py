@@ -79,6 +79,14 @@ def _raised_again(before: Callable[[Any], object]) -> Callable[[Any], None]:
     return dropped
 
 
+class Stopped(KeyboardInterrupt):
+    """An interrupt of work of which a part is kept. `kept` says in words what is kept."""
+
+    def __init__(self, kept: str) -> None:
+        super().__init__(kept)
+        self.kept = kept
+
+
 class TimeUp(KeyboardInterrupt):
     """The time of a block is over."""
 

@@ -24,8 +24,8 @@ _IS_TYPED: ContextVar[bool] = ContextVar("is_typed", default=False)
 """Whether the caller is a command."""
 _OTHER = {"dim": "sizes"}
 """Options that have another name in Python."""
-_OFF = {"no-time": "measure_time=False"}
-"""Flags that turn something off."""
+_OFF = {"no-time": ("times", "measure_time")}
+"""Maps a flag that turns something off to the arguments that it may be."""
 _COMMAND = re.compile(r"(`(?:onnxsmith|pip|quantize|bisect) [^`]*`)")
 """Commands, which are not changed."""
 _LISTED = re.compile(r"`echo (\w+) > [\w.]+`, then add --keep [\w.]+")
@@ -97,7 +97,8 @@ def respelled(text: str, arguments: Mapping[str, Any]) -> str:
 def _argument(match: re.Match[str], arguments: Mapping[str, Any]) -> str:
     option, space, rest = match[1], match[2] or "", match[3] or ""
     if option in _OFF:
-        return f"{_OFF[option]}{space}{rest}"
+        argument = next((one for one in _OFF[option] if one in arguments), _OFF[option][-1])
+        return f"{argument}=False{space}{rest}"
     name = _OTHER.get(option, option.replace("-", "_"))
     if name not in arguments:
         return match[0]

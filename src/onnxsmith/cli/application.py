@@ -255,6 +255,8 @@ def _report(command: Command, files: SideFiles, interrupted: Callable[[], bool],
         with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr), typed():
             report = files.run(command)  # prints of the user's model go to stderr, because stdout is for the report
             return dataclasses.replace(report, problems=tuple(_typed(one, command) for one in report.problems))
+    except interrupts.Stopped as stop:
+        found = dataclasses.replace(_INTERRUPTED, why=f"{_INTERRUPTED.why}; {stop.kept}")
     except KeyboardInterrupt:
         found = _INTERRUPTED
     except Exception as error:  # noqa: BLE001 — uncaught, Python would exit with 1, which means "different"

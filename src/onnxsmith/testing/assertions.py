@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.testing import pages
 from onnxsmith.testing.failure import raise_problem, raise_unless_done
 
 
@@ -24,7 +27,8 @@ def assert_exports(
     """Asserts that a torch module exports to a file that computes the same, and that every `target` runs the file.
 
     `module`, `args`, `dynamic` and `options` are those of `onnxsmith.export`, `target` those of `onnxsmith.check`. The
-    file is written to `output`, whose path is returned; without `output` it is removed again, and None returned.
+    file is written to `output`, whose path is returned; without `output` it is removed again, and None returned. The
+    file of a failed assertion stays beside the page of the failure.
 
     Raises:
         AssertionError: if the module does not export, the file differs from the module, or a target does not run it.
@@ -33,17 +37,39 @@ def assert_exports(
     from onnxsmith.deployment.checking.check import check
     from onnxsmith.exporter.export import export
 
-    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
-        file = Path(folder) / "model.onnx" if output is None else Path(output)
+    with _output(output) as (file, lines):
         more = {} if dynamic is None else {"dynamic": dynamic}
         try:
-            raise_unless_done(export(module, args, output=file, **more, **options).report)
+            raise_unless_done(export(module, args, output=file, **more, **options).report, more=lines)
             targets = [target] if isinstance(target, str) else list(target)
             if targets:
-                raise_unless_done(check(file, targets).report)
+                raise_unless_done(check(file, targets).report, {"MODEL": file}, lines)
         except OnnxsmithError as error:
-            raise_problem(error)
+            raise_problem(error, more=lines)
         return None if output is None else file
+
+
+@contextmanager
+def _output(output: str | Path | None) -> Iterator[tuple[Path, list[str]]]:
+    """Yields the path of the file that is exported, and the lines that a failure adds. Without `output`, the file of a
+    failure stays beside its page; without a page it is removed."""
+    page = pages.current() if output is None and pages.current is not None else None
+    if output is not None:
+        yield Path(output), []
+    elif page is None:
+        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+            yield Path(folder) / "model.onnx", ["the exported file is removed; keep it with output=…"]
+    else:
+        kept = page.with_suffix("")
+        shutil.rmtree(kept, ignore_errors=True)  # of an earlier run
+        kept.mkdir(parents=True)
+        try:
+            yield kept / "model.onnx", []
+        except AssertionError:
+            if not any(kept.iterdir()):
+                kept.rmdir()
+            raise
+        shutil.rmtree(kept)
 
 
 def assert_same(reference: Any, candidate: Any, inputs: Any = (), **options: Any) -> None:
@@ -62,16 +88,19 @@ def assert_same(reference: Any, candidate: Any, inputs: Any = (), **options: Any
     A comparison that could not have failed is no pass: the assertion also fails if the verdict is `cannot-tell`.
 
     Raises:
-        AssertionError: if the sides differ, or the comparison cannot tell.
-        OnnxsmithError: if the comparison cannot be made.
+        AssertionError: if the sides differ, or the comparison cannot tell, or cannot be made.
     """
     __tracebackhide__ = True
     from onnxsmith.gate.same import same
 
-    report = same(reference, candidate, inputs=inputs, **options)
-    if report.verdict is Verdict.DIFFERENT and any(one.id == "verify/different" for one in report.problems):
-        report = same(reference, candidate, inputs=inputs, per_layer=True, **options)
-    raise_unless_done(report)
+    files = {"REFERENCE": reference, "CANDIDATE": candidate}
+    try:
+        report = same(reference, candidate, inputs=inputs, **options)
+        if report.verdict is Verdict.DIFFERENT and any(one.id == "verify/different" for one in report.problems):
+            report = same(reference, candidate, inputs=inputs, per_layer=True, **options)
+        raise_unless_done(report, files)
+    except OnnxsmithError as error:
+        raise_problem(error, files)
 
 
 def assert_not_worse(model: str | Path, baseline: str | Path, *, times: bool = False, **settings: Any) -> None:
@@ -82,14 +111,17 @@ def assert_not_worse(model: str | Path, baseline: str | Path, *, times: bool = F
     tests.
     Further `settings` are those of the command: `allow_size`, `allow` (shares, 0.05 is 5%), `seconds`.
 
-    A comparison that could not have failed is no pass: the assertion also fails if the verdict is `cannot-tell`.
+    A comparison that could not have failed is no pass: the assertion also fails if the verdict is `cannot-tell`, if the
+    baseline or the model cannot be read, or if the baseline has no entry for the model.
 
     Raises:
-        AssertionError: if the model is worse, or the comparison cannot tell.
-        OnnxsmithError: if the comparison cannot be made.
+        AssertionError: if the model is worse, or the comparison cannot tell, or cannot be made.
     """
     __tracebackhide__ = True
     from onnxsmith.gate.baselines.settings import Settings
     from onnxsmith.gate.baselines.verbs import check_one
 
-    raise_unless_done(check_one(model, baseline, Settings(times=times, **settings)))
+    try:
+        raise_unless_done(check_one(model, baseline, Settings(times=times, **settings)))
+    except OnnxsmithError as error:
+        raise_problem(error)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
-from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.remedies import alternatives
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.answers import Answers
 from onnxsmith.base.report.verdict import Verdict
@@ -21,26 +25,48 @@ _WIDEST = 500
 """The most characters of a line. A choice: three lines of a terminal."""
 
 
-def raise_unless_done(report: Report) -> None:
-    """Raises an AssertionError if the verdict of a report is not `done`."""
+def raise_unless_done(report: Report, files: Mapping[str, Any] | None = None, more: Sequence[str] = ()) -> None:
+    """Raises an AssertionError if the verdict of a report is not `done`. `files` maps what a fix calls a model, such as
+    `REFERENCE`, to what the test gave; `more` are lines below the problems."""
     __tracebackhide__ = True
     if report.verdict is Verdict.DONE:
         return
-    lines = [report.headline, *_problems(report), *_answers(report)]
+    report = replace(report, problems=tuple(_filled(one, files or {}) for one in report.problems))
+    lines = [*filter(None, [report.headline]), *_problems(report), *_answers(report), *more]
     page = _written(report)
-    lines += [f"page: {page}"] if page is not None else []
-    raise AssertionError("\n".join(shortened(line, _WIDEST) for line in lines[:_LINES]))
+    lines = [*lines[:_LINES], *([f"page: {page}"] if page is not None else [])]
+    raise AssertionError("\n".join(shortened(line, _WIDEST) for line in lines)) from None  # no trace of this package
 
 
-def raise_problem(error: OnnxsmithError) -> NoReturn:
-    """Raises the problem of an error as an AssertionError."""
+def raise_problem(error: OnnxsmithError, files: Mapping[str, Any] | None = None, more: Sequence[str] = ()) -> None:
+    """Raises the problem of an error as an AssertionError: what stops an assertion is told like what it finds."""
     __tracebackhide__ = True
-    raise AssertionError(str(error.problem)) from error
+    raise_unless_done(Report("test", Verdict.FAILED, problems=(error.problem,)), files, more)
+
+
+def _filled(found: Problem, files: Mapping[str, Any]) -> Problem:
+    """Returns the problem with the paths of the test in its fix. An alternative for which the test has no file is left
+    out."""
+    paths = {name: shlex.quote(str(file)) for name, file in files.items() if isinstance(file, str | Path)}
+    kept = [
+        one for one in alternatives(found.fix) if not any(_is_in(name, one) for name in files.keys() - paths.keys())
+    ]
+    fix = "; or ".join(kept) if len(kept) < len(alternatives(found.fix)) else found.fix
+    for name, path in paths.items():
+        fix = re.sub(rf"\b{name}\b", lambda _, path=path: path, fix)  # type: ignore[misc]
+    return replace(found, fix=fix)
+
+
+def _is_in(name: str, text: str) -> bool:
+    return re.search(rf"\b{name}\b", text) is not None
 
 
 def _problems(report: Report) -> Iterator[str]:
+    """Yields the lines of the problems. Nothing is tried in a test, so the label of a fix does not say so."""
     for found in report.problems:
-        yield from str(found).splitlines()
+        yield f"{found.id}: {found.what}"
+        for label, text in found.details():
+            yield from f"  {label.removesuffix(' (not tried)')}: {text}".splitlines()
 
 
 def _answers(report: Report) -> Iterator[str]:

@@ -164,3 +164,12 @@ def test_a_coarse_pace_decides_after_eight_rounds_in_kept_processes(monkeypatch:
     assert len(found.tracks[0].medians) == 8
     assert found.seconds < 2
     assert not ended
+
+
+@pytest.mark.usefixtures("simulated")
+@pytest.mark.parametrize(("starts", "patience", "is_enough"), [(0.5, 1.0, False), (0.5, 6.0, True), (9.0, 6.0, False)])
+def test_patience_gives_the_rounds_that_an_interval_needs(starts: float, patience: float, is_enough: bool) -> None:
+    pace = Pace(2.0, patience=patience)
+    found = measure([Simulated("a", 1e-3, 1, starts=starts)], {}, pace=pace, seed=0, floor=0.005)  # type: ignore[list-item]
+    assert (len(found.tracks[0].lows) == 8) is is_enough
+    assert found.total <= patience * 2.0 + starts

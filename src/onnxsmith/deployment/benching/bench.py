@@ -44,6 +44,10 @@ _ONLY_SOME = {"bench/no-profile", "bench/no-threads"}
 """Names the problems that are no failure if other runtimes do not have them: some runtimes have no profiler, or no
 threads."""
 
+_PATIENCE = 12.0
+"""Sets how many times longer a measurement may take whose figures are kept or compared. A choice: figures of too few
+rounds are of no use."""
+
 
 @identifies("models")
 def bench(
@@ -81,7 +85,8 @@ def bench(
     With `profile`, the report says how the time of a run divides into operators, torch modules and kernels, for
     subjects on onnxruntime. `save` writes the figures to a JSON file. `against` compares with such a file: the verdict
     is `different` if a subject is slower by more than `allow` (0.05 is 5%) beyond the noise, and `cannot-tell` if
-    machine, versions or inputs have changed, unless `any_machine`.
+    machine, versions or inputs have changed, unless `any_machine`. Both need eight rounds, and take up to twelve times
+    `seconds` for them if processes start slowly.
 
     If a subject fails, the other subjects are measured, and the verdict is `failed`.
 
@@ -107,7 +112,8 @@ def bench(
     with Clock() as clock, ExitStack() as stack:
         with stage("load"):
             setup = _setup(models, request, stack)
-        done = _measured(setup, request)
+        is_kept = save is not None or saved is not None
+        done = _measured(setup, request, Pace(seconds, patience=_PATIENCE if is_kept else 1.0))
         parts = list(_more(setup, done, request))
         ended: baseline.Ended = (Verdict.DONE, ())
         if saved is not None and done.measured.tracks:
@@ -177,14 +183,14 @@ def _other_inputs(lead: Ready, one: Ready, unlike: tuple[Port, Port]) -> Problem
     )
 
 
-def _measured(setup: Setup, request: Request) -> Bench:
+def _measured(setup: Setup, request: Request, pace: Pace) -> Bench:
     """Compares the outputs, ends the processes of this comparison, and measures the subjects."""
     with stage("check"):
         checks = _checks(setup.order, setup.given, request.tolerance)
     watch = Watch()
     with stage("measure"):
         values = setup.given.feed.values
-        measured = measure(setup.order, values, pace=Pace(request.seconds), seed=request.seed, floor=FLOOR)
+        measured = measure(setup.order, values, pace=pace, seed=request.seed, floor=FLOOR)
     if not measured.tracks and measured.failed:
         raise OnnxsmithError(measured.failed[0].problem)
     seen = watch.seen()

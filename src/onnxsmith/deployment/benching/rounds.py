@@ -57,13 +57,15 @@ choice."""
 class Pace:
     """Says how long to measure: about `seconds` for all subjects together, warm-ups included, in rounds of `of_round`
     seconds, until each interval has at most the half width `narrow`, or if `is_decision`, until 1 lies outside of each.
-    If `is_fresh`, each round has new processes."""
+    If `is_fresh`, each round has new processes. For the rounds that an interval needs, it may take `patience` times as
+    long."""
 
     seconds: float
     of_round: float | None = None
     narrow: float = NARROW
     is_fresh: bool = True
     is_decision: bool = False
+    patience: float = 1.0
 
     @property
     def usual(self) -> float:
@@ -173,8 +175,9 @@ def _enough(
     and all; `limit` is that of all."""
     count = len(tracks[0].medians)
     (spent, loading, all_), seconds = passed, pace.seconds
-    is_over = all_ + all_ / count / 2 > limit  # the next round would end more than half a round late
-    if is_over or (spent >= seconds and count >= LEAST_ROUNDS) or spent >= 2 * seconds:
+    most = limit * (pace.patience if count < LEAST_ROUNDS else 1)
+    is_over = all_ + all_ / count / 2 > most  # the next round would end more than half a round late
+    if is_over or (spent >= seconds and count >= LEAST_ROUNDS) or spent >= 2 * seconds * (most / limit):
         return f"the time was used up ({spent:.1f} s of measuring, {loading:.1f} s of starting processes)"
     logs = ratios or [[math.log(time) for time in track.lows] for track in tracks]
     intervals = [of_rounds(one, floor=floor) for one in logs]

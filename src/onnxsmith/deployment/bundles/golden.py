@@ -115,7 +115,7 @@ def golden(
     tried = {symbol: {run.feed.sizes.get(symbol) for run in runs} for symbol in symbols if symbol not in declared}
     fixed = [symbol for symbol, held in tried.items() if len(held) < 2]
     if fixed:
-        notes.append(f"golden data has only one size of {', '.join(fixed)}")
+        notes.append(f"the recorded data has only one size of {', '.join(fixed)}")
     cases = tuple(_case(session, run, tolerances) for run in runs)
     notes += tolerances.notes
     drawn = sorted({name for case in cases for name in case.random})

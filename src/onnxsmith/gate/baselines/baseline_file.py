@@ -6,8 +6,8 @@ import json
 import os
 import shlex
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +16,25 @@ from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import in_place_of
 from onnxsmith.gate.baselines import data_file
+from onnxsmith.gate.baselines.baseline_text import FORMAT, WITHOUT_DIGESTS, edited, sealed, text
 from onnxsmith.gate.baselines.data_file import Content
-from onnxsmith.gate.baselines.entry import Entry
+from onnxsmith.gate.baselines.entry import Dropped, Entry
 from onnxsmith.graph.files.save import disk_problems
 
-FORMAT = 1
 NAME = "baseline.json"
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A baseline in memory. Models are named relative to its folder."""
+    """A baseline in memory. Models are named relative to its folder. `edited` are the models whose entries were changed
+    by hand. `is_old` says that the file has a format in which nothing shows that."""
 
     path: Path
     entries: dict[str, Entry]
     content: Content
+    dropped: list[Dropped] = field(default_factory=list)
+    edited: Collection[str] = frozenset()
+    is_old: bool = False
 
     def name_of(self, model: str | Path) -> str:
         """Returns the name that a model file has in this baseline."""
@@ -60,6 +64,23 @@ class Baseline:
             else f"record it: `{self.command('record', model)}`",
         )
 
+    def refuse_edited(self, model: str | Path) -> None:
+        """Raises if the entry of a model was changed by hand.
+
+        Raises:
+            OnnxsmithError: `gate/entry-changed`.
+        """
+        name = self.name_of(model)
+        if name in self.edited:
+            raise problem(
+                "gate/entry-changed",
+                f"the entry of {name} was changed by hand",
+                where=str(self.path),
+                why="its digest is not that of its content, so nothing shows what the model gave when it was recorded",
+                fix=f'record the model anew, with a reason: `{self.command("accept", model)} --reason "why"`; or take '
+                f"{self.path.name} as it was from version control",
+            )
+
     def command(self, action: str, model: str | Path) -> str:
         """Returns the command line of an action on a model."""
         return shlex.join(["onnxsmith", "baseline", action, str(model), "-o", str(self.path)])
@@ -79,8 +100,19 @@ def read(path: Path, models: Sequence[str | Path] = ()) -> Baseline:
     Raises:
         OnnxsmithError: `gate/no-baseline`, `gate/baseline-unreadable`, `gate/baseline-newer`, `gate/baseline-data`.
     """
-    entries = _entries(path, _text(path, models))
-    return Baseline(path, entries, data_file.read(data_file.beside(path), set(_files(entries.values()))))
+    data = _data(path, _text(path, models))
+    entries, is_old = data.models, data.format == WITHOUT_DIGESTS
+    content = data_file.read(data_file.beside(path), set(_files(entries.values())))
+    return Baseline(path, entries, content, data.dropped, frozenset() if is_old else edited(entries), is_old)
+
+
+@dataclass(frozen=True)
+class _Data:
+    """Holds the text file as it is read."""
+
+    format: int
+    models: dict[str, Entry]
+    dropped: list[Dropped] = field(default_factory=list)
 
 
 def _text(path: Path, models: Sequence[str | Path]) -> str:
@@ -91,7 +123,7 @@ def _text(path: Path, models: Sequence[str | Path]) -> str:
             "gate/no-baseline",
             "there is no baseline",
             where=str(path),
-            fix=f"record one: `{_recording(path, models)}`; or give the path of the file that you mean with -o",
+            fix=f"record one: `{_recording(path, models)}`; or give the path of the file that you mean",
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, f"{type(error).__name__}: {error}") from error
@@ -102,11 +134,11 @@ def _recording(path: Path, models: Sequence[str | Path]) -> str:
     return f"onnxsmith baseline record {named} -o {shlex.quote(str(path))}"
 
 
-def _entries(path: Path, text: str) -> dict[str, Entry]:
+def _data(path: Path, written: str) -> _Data:
     from pydantic import TypeAdapter  # slow to import
 
     try:
-        data = json.loads(text)
+        data = json.loads(written)
         found = data["format"]
         if type(found) is int and found > FORMAT:
             raise problem(
@@ -116,9 +148,9 @@ def _entries(path: Path, text: str) -> dict[str, Entry]:
                 why="a later version of onnxsmith wrote it",
                 fix="install that version: `pip install --upgrade onnxsmith`",
             )
-        if found != FORMAT:
-            raise ValueError(f"format {found!r}, this version reads {FORMAT}")
-        return TypeAdapter(dict[str, Entry]).validate_python(data["models"])
+        if type(found) is not int or found not in (WITHOUT_DIGESTS, FORMAT):
+            raise ValueError(f"format {found!r}, this version reads {WITHOUT_DIGESTS} and {FORMAT}")
+        return TypeAdapter(_Data).validate_python(data)
     except (ValueError, KeyError, TypeError, RecursionError) as error:  # pydantic's is a ValueError
         raise _unreadable(path, _mistake(error)) from error
 
@@ -146,6 +178,8 @@ def _unreadable(path: Path, why: str) -> OnnxsmithError:
 def _files(entries: Iterable[Entry]) -> Iterator[str]:
     """Yields the entries of the data file that a baseline needs."""
     for entry in entries:
+        if entry.outline:
+            yield entry.outline
         for case in entry.cases:
             for value in (*case.inputs.values(), *(one.value for one in case.outputs.values())):
                 yield from _files_of(value)
@@ -185,47 +219,22 @@ def _other(path: Path) -> str:
 
 def write(baseline: Baseline) -> list[Path]:
     """Writes both files, and returns their paths. At every moment the text has its data: the data file first gets the
-    new entries, then the text is replaced, then entries that nothing needs are removed.
+    new entries, then the text is replaced, then entries that nothing needs are removed. Entries without a digest get
+    one, unless they were `edited`.
 
     Raises:
         OnnxsmithError: `save/…`.
     """
     path, data = baseline.path, data_file.beside(baseline.path)
+    entries = {
+        name: one if one.digest or name in baseline.edited else sealed(one) for name, one in baseline.entries.items()
+    }
     needed = Content()
-    needed.add(baseline.content, set(_files(baseline.entries.values())))
+    needed.add(baseline.content, set(_files(entries.values())))
     with disk_problems(path, "the baseline could not be written"):
         data_file.write(data, baseline.content)
         with replacing(path) as aside:
-            aside.write_bytes(text(baseline.entries).encode())
+            aside.write_bytes(text(entries, baseline.dropped).encode())
         if needed.held.keys() != baseline.content.held.keys():
             data_file.write(data, needed)
     return [path, data]
-
-
-def text(entries: Mapping[str, Entry]) -> str:
-    """Returns the text of a baseline: sorted, indented, without fields that have their default."""
-    return _indented({"format": FORMAT, "models": _plain(dict(entries))}, "\n") + "\n"
-
-
-def _indented(data: Any, line: str) -> str:
-    """Writes JSON with sorted keys. A list of numbers or texts stays on one line."""
-    inner = f"{line} "
-    if isinstance(data, dict) and data:
-        rows = (f"{json.dumps(key)}: {_indented(data[key], inner)}" for key in sorted(data))
-        return f"{{{inner}{f',{inner}'.join(rows)}{line}}}"
-    if isinstance(data, list) and any(isinstance(one, dict | list) for one in data):
-        return f"[{inner}{f',{inner}'.join(_indented(one, inner) for one in data)}{line}]"
-    return json.dumps(data)
-
-
-def _plain(data: Any) -> Any:
-    if is_dataclass(data):
-        held = {one: getattr(data, one.name) for one in fields(data)}
-        return {one.name: _plain(value) for one, value in held.items() if value != _default(one)}
-    if isinstance(data, dict):
-        return {key: _plain(value) for key, value in data.items()}
-    return [_plain(one) for one in data] if isinstance(data, list | tuple) else data
-
-
-def _default(one: Field[Any]) -> Any:
-    return one.default_factory() if one.default_factory is not MISSING else one.default

@@ -49,6 +49,28 @@ def digests(model: ir.Model, inputs: Sequence[str] = (), outputs: Sequence[str] 
     return found, found if moved == own else made(moved)
 
 
+def of_each_node(model: ir.Model, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> list[tuple[ir.Node, str]]:
+    """Returns each node with a digest of what it computes from the inputs of the graph, without the values of weights.
+    The order of the inputs is that of `digests`. Constants have no digest: they are weights."""
+    walked = _Walk(model, _Keys(), with_weights=False)
+    walked.digest(_in_order(model.graph.inputs, inputs), _in_order(model.graph.outputs, outputs))
+    return walked.nodes
+
+
+def weight_of(value: ir.Value | None) -> ir.TensorProtocol | None:
+    """Returns the tensor of a value that is a weight; None for others."""
+    if value is None:
+        return None
+    node = value.producer()
+    tensor = value.const_value if node is None else constant(node)
+    return None if tensor is None or _is_structure(tensor) else tensor
+
+
+def tensor_digest(tensor: ir.TensorProtocol) -> str:
+    """Returns the digest of dtype, shape and values."""
+    return _Keys().of(tensor)
+
+
 def _in_order(values: Sequence[ir.Value], names: Sequence[str]) -> list[ir.Value]:
     by_name = {value.name or "": value for value in values}
     return [by_name[name] for name in names] if set(names) == by_name.keys() else list(values)
@@ -60,12 +82,12 @@ def _weights(model: ir.Model) -> Iterable[ir.TensorProtocol]:
             if value.const_value is not None and not _is_structure(value.const_value):
                 yield value.const_value
     for node in walk.all_nodes(model):
-        tensor = _constant(node)
+        tensor = constant(node)
         if tensor is not None and not _is_structure(tensor):
             yield tensor
 
 
-def _constant(node: ir.Node) -> ir.TensorProtocol | None:
+def constant(node: ir.Node) -> ir.TensorProtocol | None:
     """Returns the tensor of a `Constant` node, which is as good as an initializer."""
     if node.op_type != "Constant" or node.domain:
         return None
@@ -96,6 +118,7 @@ class _Walk:
 
     def __init__(self, model: ir.Model, keys: _Keys, *, with_weights: bool) -> None:
         self._model, self._keys, self._with_weights = model, keys, with_weights
+        self.nodes: list[tuple[ir.Node, str]] = []
 
     def digest(self, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> str:
         functions = sorted(
@@ -119,12 +142,13 @@ class _Walk:
         known |= {value: _of("input", at, known.get(value)) for at, value in enumerate(inputs)}
         nodes = []
         for node in graph:
-            tensor = _constant(node)
+            tensor = constant(node)
             if tensor is not None:
                 known[node.outputs[0]] = self._tensor(tensor)
                 continue
             found = self._node(node, known)
             nodes.append(found)
+            self.nodes.append((node, found))
             known |= {value: _of(found, at) for at, value in enumerate(node.outputs)}
         return _of(sorted(nodes), [known.get(value, "unknown") for value in outputs])
 

@@ -73,10 +73,20 @@ class Acceptance:
 
 
 @dataclass(frozen=True)
+class Dropped:
+    """A model whose entry was dropped: when, and why."""
+
+    model: str
+    date: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Entry:
     """All that is recorded of a model. `file` is the digest of its file and of its external data; `graph`, `weights`
     and `whole` are those of `digests`. `bytes` counts those of the `model` and of its `data` files. `not_stored` names
-    values of dtypes that cannot be stored."""
+    values of dtypes that cannot be stored. `sizes` and `tolerance` are those that were asked for. `outline` names the
+    outline of the model in the data file. `digest` is that of all other fields (`baseline_text.sealed`)."""
 
     interface: dict[str, list[StoredPort]]
     nodes: dict[str, int]
@@ -90,6 +100,10 @@ class Entry:
     times: StoredTimes | None = None
     not_stored: list[str] = field(default_factory=list)
     history: list[Acceptance] = field(default_factory=list)
+    sizes: dict[str, str] = field(default_factory=dict)
+    tolerance: float | None = None
+    outline: str = ""
+    digest: str = ""
 
     def names(self, which: str) -> list[str]:
         """Returns the names of the `inputs` or `outputs`."""

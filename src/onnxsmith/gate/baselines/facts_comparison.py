@@ -10,12 +10,14 @@ from onnxsmith.base.words import first_few, several
 from onnxsmith.gate.baselines.change import Change
 from onnxsmith.gate.baselines.entry import Entry, StoredPort, paired
 from onnxsmith.gate.baselines.facts import Facts
+from onnxsmith.gate.baselines.outline import Outline, outline
+from onnxsmith.gate.baselines.outline_comparison import changed_weights, first_difference
 from onnxsmith.graph.structure.signature import Port
 
 _LITTLE = 1024
 """Sets the bytes by which a file may always grow. A choice: names and documentation of a small file."""
 _SHOWN = 3
-"""Limits the operators that a change names. A choice."""
+"""Limits the operators and weights that a change names. A choice."""
 
 
 def interface_changes(entry: Entry, now: Facts) -> Iterator[Change]:
@@ -72,27 +74,35 @@ def _type(port: StoredPort) -> str:
     return str(Port(port.name, port.dtype, shape, port.kind, port.default, port.keys, port.many))
 
 
-def content_changes(entry: Entry, now: Facts, *, is_worse: bool, is_unseen: bool) -> Iterator[Change]:
-    """Yields the changes of graph and weights. They are worse if the numbers are. `is_unseen` says that all numbers are
-    equal to the bit: then no recorded input reads the weights that have other values, and nothing is known of them."""
+def content_changes(
+    entry: Entry, now: Facts, was: Outline | None, *, is_worse: bool, is_unseen: bool
+) -> Iterator[Change]:
+    """Yields the changes of graph and weights. They are worse if the numbers are. `was` is the recorded outline, which
+    tells where they are. `is_unseen` says that all numbers are equal to the bit: then no recorded input reads the
+    weights that have other values, and nothing is known of them."""
     result = WORSE if is_worse else CHANGED
     own, recorded = now.digests, entry.digests
     graph = recorded.get("graph") not in (own.graph, now.moved.graph)
     weights = recorded.get("weights") != own.weights
     if not graph and not weights and recorded.get("whole") not in (own.whole, now.moved.whole):
         weights = True  # the same tensors in other places
+    names_of = entry.names("inputs"), entry.names("outputs")
+    now_outline = outline(now.model, *names_of) if was is not None and (graph or weights) else None
     if graph:
         operators = {
             op: (entry.nodes.get(op, 0), now.nodes.get(op, 0)) for op in sorted(entry.nodes.keys() | now.nodes.keys())
         }
         moved = [f"{op} {a} → {b}" for op, (a, b) in operators.items() if a != b]
         said = first_few(moved, _SHOWN) if moved else "the same operators with other attributes, operands or opset"
-        yield Change("graph", result, f"the graph changed: {said}")
+        place = first_difference(was, now_outline) if was and now_outline else ""
+        yield Change("graph", result, f"the graph changed: {said}{f'; {place}' if place else ''}")
     if weights:
+        names = changed_weights(was, now_outline) if was and now_outline else []
+        where = f": {first_few(names, _SHOWN, '; ')}" if names else ""
         if is_unseen and not graph:
-            yield Change("weights", UNKNOWN, "the weights have other values, and no recorded input shows it")
+            yield Change("weights", UNKNOWN, f"weights have other values, and no recorded input shows it{where}")
         else:
-            yield Change("weights", result, "the weights have other values" if not graph else "the weights changed")
+            yield Change("weights", result, f"other values{where}")
     if not graph and not weights and recorded.get("file") != now.file:
         yield Change("file", CHANGED, "the bytes of the file changed, its graph and its weights did not")
 

@@ -96,7 +96,7 @@ def report(baseline: Baseline, found: Sequence[Found], settings: Settings, clock
         verdict,
         (Baselines(str(baseline.path), tuple(map(_row, found)), changes), Timing(clock.passed())),
         tuple(problem for one in ordered for problem in _problems(baseline, one)),
-        notes=tuple(_notes(found, settings)),
+        notes=tuple(_notes(baseline, found, settings)),
         headline=_headline(baseline, ordered),
     )
 
@@ -117,7 +117,9 @@ def _row(one: Found) -> BaselineModel:
     return BaselineModel(one.name, one.result, inputs, one.held.nodes, one.held.bytes, one.held.time, stages or None)
 
 
-def _notes(found: Sequence[Found], settings: Settings) -> Iterator[str]:
+def _notes(baseline: Baseline, found: Sequence[Found], settings: Settings) -> Iterator[str]:
+    if baseline.is_old:
+        yield f"{baseline.path} has an older form, in which nothing shows changes by hand; record a model of it again"
     if not settings.times and any(one.entry is not None and one.entry.times is not None for one in found):
         yield "times and memory were not measured: --no-time"
     moved = dict.fromkeys(text for one in found if one.held is not None for text in one.held.moved)
@@ -135,7 +137,8 @@ def _problems(baseline: Baseline, one: Found) -> Iterator[Problem]:
             f"the model {one.name} is gone",
             where=str(baseline.path),
             why="the baseline has an entry for it, and there is no such file",
-            fix="bring the file back; if it is gone for good, remove its entry from the baseline",
+            fix=f"bring the file back; or `{baseline.command('drop', baseline.file_of(one.name))} "
+            '--reason "why it is gone"`',
         )
         return
     if one.entry is None:
@@ -176,13 +179,11 @@ def _problems(baseline: Baseline, one: Found) -> Iterator[Problem]:
         )
 
 
-_COMPARE = (
-    "compare with the file of before: `onnxsmith compare OLD {file} --per-layer` names the first layer that differs"
-)
 _FIXES = {
-    "interface": "give inputs and outputs their names and order back; `onnxsmith diff OLD {file}` shows all changes",
-    "weights": _COMPARE,
-    "graph": _COMPARE,
+    "interface": "give inputs and outputs their recorded names, order and shapes back",
+    "weights": "compare with the file that was recorded, from version control: `onnxsmith compare` with --per-layer "
+    "names the first layer that differs",
+    "graph": "compare with the file that was recorded, from version control: `onnxsmith diff` lists all changes",
     "runtime": "compare with the runtime of ONNX itself: `onnxsmith compare {file}@reference {file} --per-layer`",
     "machine": "compare with the runtime of ONNX itself: `onnxsmith compare {file}@reference {file} --per-layer`",
     "unsteady": "look for what draws random numbers, or depends on the order of threads: `onnxsmith inspect {file}`",

@@ -18,6 +18,7 @@ from onnxsmith.gate.baselines.entry import Entry, StoredTarget
 from onnxsmith.gate.baselines.facts import Facts, facts, versions
 from onnxsmith.gate.baselines.facts_comparison import content_changes, interface_changes, size_changes
 from onnxsmith.gate.baselines.number_comparison import Numbers, compared_numbers
+from onnxsmith.gate.baselines.outline import from_bytes
 from onnxsmith.gate.baselines.recording import first_inputs
 from onnxsmith.gate.baselines.settings import Settings
 
@@ -50,7 +51,8 @@ def held(file: Path, entry: Entry, content: Content, settings: Settings) -> Held
     with stage("run"):
         numbers = _numbers(file, entry, content, now)
     wrong = numbers.wrong
-    own = list(content_changes(entry, now, is_worse=bool(wrong), is_unseen=bool(entry.cases) and numbers.exact))
+    was = from_bytes(content.held[entry.outline]) if entry.outline else None
+    own = list(content_changes(entry, now, was, is_worse=bool(wrong), is_unseen=bool(entry.cases) and numbers.exact))
     since = moved(entry.versions, versions(entry.runtime)), moved(entry.machine, here())
     changes = [*interface, *_with_numbers(own, wrong, bool(interface), *since)]
     changes += size_changes(entry, now, settings.allow_size)
@@ -101,7 +103,7 @@ def _with_numbers(
     for one in own:
         more = said if one in causes else ""
         also = f"; {', '.join(versions)}" if more and versions else ""
-        yield Change(one.kind, one.result, f"{one.what}: {more}{also}" if more else one.what)
+        yield Change(one.kind, one.result, f"{one.what}; {more}{also}" if more else one.what)
     if not wrong or causes:
         return
     if of_interface:

@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from onnxsmith.graph.structure.dim_ranges import Asked, Size, read
 from onnxsmith.verification.inputs.user_inputs import Inputs
 
-SECONDS = 3.0
-"""Sets the seconds in which a model is measured. A choice: enough for eight rounds of a model of some megabytes."""
+SECONDS = 2.0
+"""Sets the seconds in which a model is measured. A choice: with eight rounds, of which each starts a process, a small
+model takes about three seconds. docs/benchmarks.md has the intervals."""
 ALLOW = 0.05
 """Sets the share by which a file may grow, and a time. A choice, that of `bench`."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Holds the options: what is recorded, and what is allowed."""
+    """Holds the options: what is recorded, and what is allowed. `sizes` are those of generated inputs; `tolerance` is
+    the allowed difference of all float outputs, None for the one that rounding explains."""
 
     inputs: Inputs = ()
+    sizes: Asked = ()
     runtime: str | None = None
     targets: Sequence[str] = ()
+    tolerance: float | None = None
     times: bool = True
     seconds: float = SECONDS
     seed: int = 0
@@ -28,3 +33,17 @@ class Settings:
 
 
 USUAL = Settings()
+
+
+def size_texts(asked: Asked) -> dict[str, str]:
+    """Returns sizes as the texts that a baseline stores: `4`, `1..16` or `1:4:16`.
+
+    Raises:
+        OnnxsmithError: the errors of reading the sizes.
+    """
+    return {name: _text(size) for name, size in read(asked).items()}
+
+
+def _text(size: Size) -> str:
+    usual = None if isinstance(size, int) else size.usual
+    return str(size) if isinstance(size, int) or usual is None else f"{size.least}:{usual}:{size.most}"

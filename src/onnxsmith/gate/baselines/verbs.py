@@ -1,35 +1,35 @@
-"""The actions of `baseline`: record, check, accept."""
+"""The actions of `baseline`: record, check, accept, drop."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from onnxsmith.base.clock import Clock
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.baselines import BaselineChange, Baselines
+from onnxsmith.base.report.parts.baselines import ACCEPTED, BaselineChange, BaselineModel, Baselines
 from onnxsmith.base.report.parts.written_files import Timing, written
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few
 from onnxsmith.gate.baselines import baseline_file, data_file
 from onnxsmith.gate.baselines.baseline_file import Baseline
 from onnxsmith.gate.baselines.data_file import Content
-from onnxsmith.gate.baselines.entry import Acceptance, Entry
-from onnxsmith.gate.baselines.findings import Found, report, row
+from onnxsmith.gate.baselines.entry import Acceptance, Dropped, Entry
+from onnxsmith.gate.baselines.findings import Found, report
 from onnxsmith.gate.baselines.holding import Held, held
-from onnxsmith.gate.baselines.recording import entry_of
-from onnxsmith.gate.baselines.settings import USUAL, Settings
+from onnxsmith.gate.baselines.model_steps import naming, steps
+from onnxsmith.gate.baselines.recorder import Recorder
+from onnxsmith.gate.baselines.settings import USUAL, Settings, size_texts
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
 
 _OF_THE_MODEL = {"interface", "weights", "graph", "runtime", "machine", "unsteady", "target", "size", "nodes"}
 """Names the changes over which `record` does not write: they need a reason."""
 _SHOWN = 3
-"""Limits the models that a headline names. A choice."""
+"""Limits the models that a headline names, and the changes in a problem. A choice."""
 
 
 @identifies("models")
@@ -37,38 +37,36 @@ def record(models: Sequence[str | Path], path: str | Path, settings: Settings = 
     """Measures models, and writes what they give and cost to a baseline at `path`. Entries of other models stay. The
     entry of a model that has not changed stays as it is, with its times.
 
+    A model that cannot be recorded does not stop the others: the report has its problem, and the verdict is `failed`.
+    After Ctrl-C, the models that were recorded until then are written.
+
     Raises:
-        OnnxsmithError: `gate/no-model`; `gate/already-recorded` if a recorded model has changed; the errors of reading
-            the baseline, and of loading, running and measuring a model.
+        OnnxsmithError: `gate/no-model`; the errors of reading and writing the baseline; if there is only one model:
+            `gate/already-recorded` if it has changed, `gate/entry-changed`, `gate/random`, and the errors of loading,
+            running and measuring it.
+        Stopped: after Ctrl-C.
     """
     with Clock() as clock:
-        target = _target(models, path)
+        target = _target(models, path, "record")
         is_new = not target.exists()
         old = Baseline(target, {}, Content()) if is_new else baseline_file.read(target)
-        entries, content, notes, rows = dict(old.entries), Content(dict(old.content.held)), [], []
-        for model in models:
-            name, before = old.name_of(model), old.entries.get(old.name_of(model))
-            with _naming(model):
-                if before is not None:
-                    now = held(Path(model), before, old.content, replace(settings, times=False))
-                    _refuse_changed(old, model, now)
-                    if not _is_wanted(before, now, settings):
-                        rows.append(row(name, "as recorded", before))
-                        continue
-                history = before.history if before is not None else ()
-                entries[name], said = entry_of(Path(model), content, settings, before, history=history)
-            rows.append(row(name, "recorded", entries[name]))
-            notes += [f"{name}: {one}" for one in said]
-        files = baseline_file.write(Baseline(target, entries, content))
-        kept = sum(one.result == "as recorded" for one in rows)
-        headline = f"{target}: {several(len(rows) - kept, 'model')} recorded"
-        return Report(
-            "baseline",
-            Verdict.DONE,
-            (Baselines(str(target), tuple(rows)), written(files), Timing(clock.passed())),
-            notes=tuple(notes),
-            headline=f"{headline}, {kept} unchanged" if kept else headline,
-        )
+        recorder = Recorder(old, settings, "recorded")
+        recorder.each(models, lambda model: _record(recorder, model))
+        return recorder.report(clock)
+
+
+def _record(recorder: Recorder, model: Path) -> None:
+    old, settings = recorder.old, recorder.settings
+    name = old.name_of(model)
+    before = old.entries.get(name)
+    if before is not None:
+        old.refuse_edited(model)
+        now = held(model, before, old.content, replace(settings, times=False))
+        _refuse_changed(old, model, now, _other_settings(before, settings))
+        if not _is_wanted(before, now, settings):
+            recorder.keep(name)
+            return
+    recorder.add(model, before, before.history if before is not None else ())
 
 
 @identifies("models")
@@ -77,7 +75,8 @@ def check(models: Sequence[str | Path], path: str | Path, settings: Settings = U
     of the baseline are measured. A recorded model whose file is gone is always reported.
 
     The verdict is `different` if something is worse than recorded, `cannot-tell` if something that was recorded could
-    not be compared, or a model is new, `failed` if a model could not be loaded or measured.
+    not be compared, or a model is new, `failed` if a model could not be loaded or measured, or if its entry was changed
+    by hand.
 
     Raises:
         OnnxsmithError: `gate/not-in-baseline` if none of the models is in the baseline; the errors of reading it.
@@ -88,11 +87,8 @@ def check(models: Sequence[str | Path], path: str | Path, settings: Settings = U
             baseline.entry(models[0])
         asked = {baseline.name_of(one): Path(one) for one in models}
         known = asked or {name: baseline.file_of(name) for name in baseline.entries}
-        found = [
-            _found(baseline, name, file, settings)
-            for name, file in known.items()
-            if name not in baseline.entries or file.exists()
-        ]
+        there = {name: file for name, file in known.items() if name not in baseline.entries or file.exists()}
+        found = [_found(baseline, name, there[name], settings) for name in steps(list(there), settings)]
         gone = [Found(name, one, gone=True) for name, one in baseline.entries.items() if not _is_there(baseline, name)]
         return report(baseline, [*gone, *found], settings, clock)
 
@@ -106,6 +102,7 @@ def check_one(model: str | Path, path: str | Path, settings: Settings = USUAL) -
     with Clock() as clock:
         baseline = baseline_file.read(Path(path), [model])
         entry = baseline.entry(model)
+        baseline.refuse_edited(model)
         now = held(Path(model), entry, baseline.content, settings)
         return report(baseline, [Found(baseline.name_of(model), entry, held=now)], settings, clock)
 
@@ -113,55 +110,88 @@ def check_one(model: str | Path, path: str | Path, settings: Settings = USUAL) -
 @identifies("models")
 def accept(models: Sequence[str | Path], path: str | Path, reason: str, settings: Settings = USUAL) -> Report:
     """Records models anew, and appends the date, the reason and what changed to the history of their entries. The
-    recorded inputs stay, if a model still takes them.
+    recorded inputs stay, if a model still takes them. An entry that was changed by hand is recorded anew, too.
+
+    A model that cannot be accepted does not stop the others, as in `record`.
 
     Raises:
-        OnnxsmithError: `gate/no-model`, `gate/no-reason`; `gate/not-in-baseline`; `gate/nothing-changed`; the errors of
-            reading the baseline, and of loading, running and measuring a model.
+        OnnxsmithError: `gate/no-model`, `gate/no-reason`; the errors of reading and writing the baseline; if there is
+            only one model: `gate/not-in-baseline`, `gate/nothing-changed`, and the errors of loading, running and
+            measuring it.
+        Stopped: after Ctrl-C.
     """
     with Clock() as clock:
-        target = _target(models, path)
+        target = _target(models, path, "accept")
         old = baseline_file.read(target, models)
-        if not reason.strip():
-            raise problem(
-                "gate/no-reason",
-                "a change is accepted with a reason",
-                where=", ".join(map(str, models)),
-                why="the reason stays in the baseline, for whoever asks later why the model changed",
-                fix='give one: --reason "trained on more data"',
-            )
-        entries, content, notes, rows, changes = dict(old.entries), Content(dict(old.content.held)), [], [], []
-        for model in models:
-            name, before = old.name_of(model), old.entry(model)
-            with _naming(model):
-                now = held(Path(model), before, old.content, settings)
-            changed = [f"{one.kind}: {one.what}" for one in now.changes] + list(now.moved)
-            if not changed:
-                raise _nothing_changed(old, model)
-            today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-            history = [*before.history, Acceptance(today, reason.strip(), changed)]
-            with _naming(model):
-                entries[name], said = entry_of(Path(model), content, settings, before, history=history)
-            rows.append(row(name, "accepted", entries[name]))
-            notes += [f"{name}: {one}" for one in said]
-            changes += [BaselineChange(name, one.kind, one.result, one.what) for one in now.changes]
-        files = baseline_file.write(Baseline(target, entries, content))
+        _refuse_no_reason(models, reason)
+        recorder = Recorder(old, settings, ACCEPTED)
+        recorder.each(models, lambda model: _accept(recorder, model, reason.strip()))
+        return recorder.report(clock, reason.strip())
+
+
+def _accept(recorder: Recorder, model: Path, reason: str) -> None:
+    old = recorder.old
+    name, before = old.name_of(model), old.entry(model)
+    changes, moved = [BaselineChange(name, "entry", ACCEPTED, "it was changed by hand")], []
+    if name not in old.edited:
+        now = held(model, before, old.content, recorder.settings)
+        changes = [BaselineChange(name, one.kind, ACCEPTED, one.what) for one in now.changes]
+        moved = list(now.moved)
+        moved += _other_settings(before, recorder.settings)
+        if not changes and not moved:
+            raise _nothing_changed(old, model)
+    said = [f"{one.kind}: {one.what}" for one in changes] + moved
+    recorder.add(model, before, [*before.history, Acceptance(_today(), reason, said)], changes)
+
+
+@identifies("models")
+def drop(models: Sequence[str | Path], path: str | Path, reason: str) -> Report:
+    """Removes the entries of models from a baseline, and keeps the date and the reason in it. The files of the models
+    are not needed, and not touched.
+
+    Raises:
+        OnnxsmithError: `gate/no-model`, `gate/no-reason`, `gate/not-in-baseline`; the errors of reading and writing the
+            baseline.
+    """
+    with Clock() as clock:
+        target = _target(models, path, "drop")
+        old = baseline_file.read(target, models)
+        _refuse_no_reason(models, reason)
+        gone = {old.name_of(model): old.entry(model) for model in models}
+        entries = {name: entry for name, entry in old.entries.items() if name not in gone}
+        dropped = [*old.dropped, *(Dropped(name, _today(), reason.strip()) for name in gone)]
+        files = baseline_file.write(replace(old, entries=entries, dropped=dropped))
+        rows = [BaselineModel(name, "dropped", len(one.cases), one.node_count, one.size) for name, one in gone.items()]
         return Report(
             "baseline",
             Verdict.DONE,
-            (Baselines(str(target), tuple(rows), tuple(changes)), written(files), Timing(clock.passed())),
-            notes=tuple(notes),
-            headline=f"{target}: accepted {first_few([one.model for one in rows], _SHOWN)}: {reason.strip()}",
+            (Baselines(str(target), tuple(rows)), written(files), Timing(clock.passed())),
+            headline=f"{target}: dropped {first_few(list(gone), _SHOWN)}: {reason.strip()}",
         )
 
 
-def _target(models: Sequence[str | Path], path: str | Path) -> Path:
+def _today() -> str:
+    return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+
+
+def _target(models: Sequence[str | Path], path: str | Path, action: str) -> Path:
     target = Path(path)
     if not models:
-        raise problem("gate/no-model", "no model was given", fix="name the models: `onnxsmith baseline record m.onnx`")
+        raise problem("gate/no-model", "no model was given", fix=f"name them: `onnxsmith baseline {action} m.onnx`")
     refuse_loss([target, data_file.beside(target)], models)
     baseline_file.refuse_unwritable(target)
     return target
+
+
+def _refuse_no_reason(models: Sequence[str | Path], reason: str) -> None:
+    if not reason.strip():
+        raise problem(
+            "gate/no-reason",
+            "a change of the baseline needs a reason",
+            where=", ".join(map(str, models)),
+            why="the reason stays in the baseline, for whoever asks later why the model changed",
+            fix='give one: --reason "trained on more data"',
+        )
 
 
 def _is_there(baseline: Baseline, name: str) -> bool:
@@ -173,39 +203,42 @@ def _found(baseline: Baseline, name: str, file: Path, settings: Settings) -> Fou
     if entry is None:
         return Found(name, None, file=file)
     try:
-        with _naming(file):
+        with naming(file):
+            baseline.refuse_edited(file)
             return Found(name, entry, held=held(file, entry, baseline.content, settings))
     except OnnxsmithError as error:
         return Found(name, entry, error=error.problem)
 
 
-@contextmanager
-def _naming(model: str | Path) -> Iterator[None]:
-    """Lets an error say at which of the models it happened."""
-    try:
-        yield
-    except OnnxsmithError as error:
-        if str(model) in f"{error.problem.what} {error.problem.where}":
-            raise
-        raise error.at(str(model)) from error
-
-
 def _is_wanted(before: Entry, now: Held, settings: Settings) -> bool:
     """Whether an unchanged model is recorded again: its circumstances changed, or more is asked for."""
+    untimed = before.times is None or before.times.low is None  # None: there were too few rounds
     more = set(settings.targets) - before.targets.keys()
     other = settings.runtime not in (None, before.runtime)
-    untimed = before.times is None or before.times.low is None  # None: there were too few rounds
     return bool(now.changes or now.moved or more or other or (settings.times and untimed))
 
 
-def _refuse_changed(old: Baseline, model: str | Path, now: Held) -> None:
-    changed = [one for one in now.changes if one.kind in _OF_THE_MODEL]
+def _other_settings(before: Entry, settings: Settings) -> list[str]:
+    """Returns in words which sizes and tolerance are asked for that the entry does not have."""
+    said = []
+    if settings.tolerance not in (None, before.tolerance):
+        was = "estimated from rounding" if before.tolerance is None else f"{before.tolerance:g}"
+        said.append(f"tolerance: {was} → {settings.tolerance:g}")
+    asked = size_texts(settings.sizes)
+    if asked and asked != before.sizes:
+        was, now = (", ".join(f"{name}={size}" for name, size in one.items()) for one in (before.sizes, asked))
+        said.append(f"sizes of inputs: {was or 'chosen'} → {now}")
+    return said
+
+
+def _refuse_changed(old: Baseline, model: str | Path, now: Held, asked: Sequence[str]) -> None:
+    changed = [f"{one.kind}: {one.what}" for one in now.changes if one.kind in _OF_THE_MODEL] + list(asked)
     if changed:
         raise problem(
             "gate/already-recorded",
             f"the baseline has another state of {old.name_of(model)}",
             where=str(old.path),
-            why="; ".join(f"{one.kind}: {one.what}" for one in changed[:_SHOWN]),
+            why="; ".join(changed[:_SHOWN]),
             fix=f'accept the change: `{old.command("accept", model)} --reason "why it changed"`; or record into '
             "another file: -o other.json",
         )

@@ -15,7 +15,8 @@ from onnxsmith.base.words import several
 
 WORSE, CHANGED, BETTER, UNKNOWN = "worse", "changed", "better", "cannot tell"
 """Are the results of a change. A change that is none of the others is `changed`: nothing is worse."""
-
+ACCEPTED = "accepted"
+"""Is the result of a change that `accept` recorded, whatever it was before."""
 
 _QUESTIONS = {
     "interface": ("interface",),
@@ -40,7 +41,8 @@ _MOST_ROWS = 20
 @dataclass(frozen=True)
 class BaselineChange:
     """One change of a model. `kind` is its cause: `missing`, `interface`, `weights`, `graph`, `runtime`, `machine`,
-    `unsteady`, `target`, `slower`, `faster`, `memory`, `size`, `nodes`, `file` or `new`; `result` is what it means."""
+    `unsteady`, `target`, `slower`, `faster`, `memory`, `size`, `nodes`, `file`, `new` or `entry`; `result` is what it
+    means."""
 
     model: str
     kind: str
@@ -51,8 +53,8 @@ class BaselineChange:
 @dataclass(frozen=True)
 class BaselineModel:
     """A model of a baseline as it is now. `result` is `as recorded`, `changed`, `better`, `worse`, `cannot tell`,
-    `missing`, `new`, `failed`, `recorded` or `accepted`. `time` is the median of a run in seconds, None if it was not
-    measured."""
+    `missing`, `new`, `failed`, `recorded`, `accepted` or `dropped`. `time` is the median of a run in
+    seconds, None if it was not measured."""
 
     model: str
     result: str

@@ -13,15 +13,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Measuring(Command):
-    """The options of every command that measures models."""
+class OfBaseline(Command):
+    """The options of every command."""
 
     models: tuple[str, ...] = argument("the .onnx files", default=(), metavar="MODEL…")
     file: str = option(
         "the file of the baseline; its data lies beside it", default="baseline.json", short="-o", metavar="FILE"
     )
+
+
+@dataclass(frozen=True)
+class Measuring(OfBaseline):
+    """The options of every command that measures models."""
+
     no_time: bool = flag("measure no times and no memory")
-    seconds: float = option("seconds of measuring the time of each model, and more if they do not suffice", default=3.0)
+    seconds: float = option(
+        "seconds of measuring the time of each model; starting processes takes more, up to twelve times as long",
+        default=2.0,
+    )
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,15 @@ class Recording(Measuring):
     input: tuple[str, ...] = option(
         "inputs to record: inputs.npz, x=photo.png; repeatable; others are generated", default=(), metavar="SPEC"
     )
+    dim: tuple[str, ...] = option(
+        "size of a symbolic dimension of generated inputs, or its range: batch=4, batch=1..16; repeatable",
+        default=(),
+        metavar="NAME=SIZE",
+    )
+    tolerance: float | None = option(
+        "largest difference of outputs that check allows, relative to their scale; default: estimated from rounding",
+        metavar="NUMBER",
+    )
     runtime: str | None = option("runtime that computes the recorded outputs", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
 
@@ -43,8 +61,10 @@ class Recording(Measuring):
 
         return Settings(
             inputs=self.input,
+            sizes=self.dim,
             runtime=self.runtime,
             targets=self.target,
+            tolerance=self.tolerance,
             times=not self.no_time,
             seconds=self.seconds,
             seed=self.seed,

@@ -13,6 +13,7 @@ class Record(Recording):
     """Write what models give and cost to a baseline: inputs, outputs, interface, nodes, sizes, times, targets.
 
     An unchanged model keeps its entry. A changed one is refused: `onnxsmith baseline accept` takes it, with a reason.
+    Models that cannot be recorded are listed, and the exit status is 2; the others are recorded.
     """
 
     name = "baseline record"

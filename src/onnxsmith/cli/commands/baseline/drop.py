@@ -1,0 +1,23 @@
+"""`onnxsmith baseline drop m.onnx --reason TEXT`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxsmith.base.options import option
+from onnxsmith.base.report.base import Report
+from onnxsmith.cli.commands.baseline._options import OfBaseline
+
+
+@dataclass(frozen=True)
+class Drop(OfBaseline):
+    """Remove models from the baseline, with a reason that stays in it. The model files are not touched."""
+
+    name = "baseline drop"
+
+    reason: str = option("why the models are removed", default="", metavar="TEXT")
+
+    def run(self) -> Report:
+        from onnxsmith.gate.baselines import verbs
+
+        return verbs.drop(self.models, self.file, self.reason)
