@@ -9,12 +9,13 @@
 row, store and engine. `simulate` runs cells that only wait, for times with a heavy tail, on workers of Dask that are
 killed at random, and counts rows, bytes of the store and the memory of the scheduler. `real` runs four settings on the
 models of a folder, with one worker and with two, and tells how good the estimate after a tenth was. `kills` runs them
-again while the driver, a worker or the scheduler is killed ten times, and compares the tables.
+while the driver, a worker or the scheduler is killed ten times, and compares the table with one that was not stopped.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import signal
@@ -214,30 +215,66 @@ def fleet(*words: object) -> list[str]:
 
 
 def kills(models: Path, times: int) -> None:
-    """The same table after kills as without."""
+    """The same table after kills as without: of the driver with its pool, and of the driver, a worker or the scheduler
+    of Dask."""
     rng = random.Random(0)
     with tempfile.TemporaryDirectory() as folder:
         plan = plan_file(models, Path(folder))
+        temporary = Path(folder, "temporary")
+        temporary.mkdir()
+        os.environ["TMPDIR"] = str(temporary)
         calm, store = f"{folder}/calm.sqlite", f"{folder}/killed.sqlite"
         subprocess.run(fleet("run", plan, "--store", calm, "--name", "calm", "-q"), check=False)
-        count = 0
-        while count < times:
-            command = fleet("run", plan, "--store", store, "--name", "killed", "-q")
-            process = subprocess.Popen(command, start_new_session=True)
-            try:
-                process.wait(rng.uniform(2, 12))
+        run = fleet("run", plan, "--store", store, "--name", "killed", "-q")
+        killed: Counter[str] = Counter()
+        while killed.total() < times:
+            victim = rng.choice(["driver", "driver of dask", "worker", "scheduler"])
+            if not killed_while_running(run, victim, rng.uniform(4, 12)):
                 break
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-                count += 1
-        print(f"driver killed {count} times")
-        subprocess.run(fleet("run", plan, "--store", store, "--name", "killed", "-q"), check=False)
+            killed[victim] += 1
+        print(f"killed: {dict(killed)}")
+        subprocess.run(run, check=False)
         compared(calm, store)
+        time.sleep(2)
         left = subprocess.run(
             ["pgrep", "-fc", "onnxsmith.fleet.step_host"], capture_output=True, text=True, check=False
         )
-        print(f"processes left over: {left.stdout.strip()}")
+        print(f"processes left over: {left.stdout.strip()}; files: {sorted(one.name for one in temporary.iterdir())}")
+
+
+def killed_while_running(run: Sequence[str], victim: str, after: float) -> bool:
+    """Starts a run, kills one of its processes after some seconds, and waits for the end of the driver. Returns False
+    if the run ended before."""
+    if victim == "driver":
+        return stopped(subprocess.Popen(run, start_new_session=True), after)
+    with cluster(1, 2) as (address, scheduler):
+        process = subprocess.Popen([*run, "--scheduler", address], start_new_session=True)
+        if victim == "driver of dask":
+            return stopped(process, after + 5)
+        try:
+            process.wait(after + 5)
+        except subprocess.TimeoutExpired:
+            if victim == "scheduler":
+                scheduler.kill()
+            else:
+                for worker in worker_processes(address):
+                    os.kill(worker, signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(60 if victim == "scheduler" else 5)
+            stopped(process, 0.1)
+            return True
+        return False
+
+
+def stopped(process: subprocess.Popen[bytes], after: float) -> bool:
+    """Kills a process after some seconds. Returns False if it ended before."""
+    try:
+        process.wait(after)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return True
+    return False
 
 
 def compared(calm: str, store: str) -> None:

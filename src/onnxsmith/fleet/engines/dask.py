@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -36,7 +37,7 @@ class Dask(Engine):
                 why=str(error),
                 fix="`pip install onnxsmith[fleet]`; or leave --engine out",
             ) from error
-        with step_process.stoppable():
+        with step_process.stoppable(), _quiet():
             cluster: Any = None
             client: Any
             try:
@@ -80,6 +81,18 @@ class Dask(Engine):
 
     def is_gone(self, error: BaseException) -> bool:
         return type(error).__name__ in ("CancelledError", "FutureCancelledError", "CommClosedError", "TimeoutError")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps Dask from printing warnings for each worker that dies and each result that it computes again: the driver
+    tells what matters."""
+    logger = logging.getLogger("distributed")
+    before, logger.level = logger.level, logging.CRITICAL
+    try:
+        yield
+    finally:
+        logger.level = before
 
 
 def _threads(client: Any, scheduler: str) -> int:
