@@ -150,6 +150,11 @@ def pages() -> dict[str, str]:
     return dict(_problem_pages()) | dict(_rule_pages()) | {id_: page(message) for id_, message in known().items()}
 
 
+def problem_titles() -> dict[str, str]:
+    """Returns the title of each problem's page by the id of the problem."""
+    return {id_: _title(id_, text) for id_, text in _problem_pages()}
+
+
 def _problem_pages() -> Iterator[tuple[str, str]]:
     for room in sorted((files("onnxsmith.viewer") / "pages").iterdir(), key=lambda item: item.name):
         if not room.is_dir():
