@@ -233,6 +233,32 @@ def test_what_fails_leaves_the_older_page(
     assert sorted(one.name for one in tmp_path.iterdir()) == ["m-cells", "m.html", "rows.sqlite"]
 
 
+def test_a_first_page_that_fails_leaves_nothing(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    whole = table(store)
+    monkeypatch.setattr(Path, "replace", refuse)
+    with refused("save/failed"):
+        files.write(whole, tmp_path / "m.html", lambda _: "new")
+    assert [one.name for one in tmp_path.iterdir()] == ["rows.sqlite"]
+
+
+def test_a_run_whose_page_cannot_be_written_keeps_its_table(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    printed, status = gallery.called(application.main, ["fleet", "show", store, "--page", str(tmp_path / "m.html")])
+    assert status == 2
+    assert "save/failed: the disk is full" in printed
+    assert "1 crashed" in printed
+
+
 def a_foreign_folder(page: Path) -> Path:
     folder = page.with_name("m-cells")
     folder.mkdir()

@@ -38,7 +38,7 @@ class Content:
         """Adds a cell with its row. `page` is the name of its report's page without the ending, "" if there is none."""
         cells = self._models.setdefault(cell.model, [None] * len(self._columns))
         self._problems.add(cell.problem)
-        # grid.js and panel.js name these by their places.
+        # state.js and panel.js name these by their places.
         cells[self._columns[cell.setting, cell.environment]] = [
             self._outcomes.index(cell.outcome),
             self._outcomes.index(cell.before) if cell.before else -1,
