@@ -28,7 +28,7 @@ from tests import gallery
 from tests.conftest import Refused
 from tests.fleet import made_up
 
-HOSTILE = '</script><img src=x onerror=alert(1)> "quoted" \u202egnp.exe'
+HOSTILE = '</script x><!--<script x></script><img src=x onerror=alert(1)> "quoted" \u202egnp.exe'
 WORSE = "gate/worse"
 
 

@@ -18,7 +18,7 @@ from tests.chromium import FromDisk
 from tests.fleet import made_up
 from tests.viewer.browser.test_accessibility import AXE
 
-HOSTILE = '</script><img src=x onerror=alert(1)> "quoted" \u202egnp.exe'
+HOSTILE = '</script x><!--<script x></script><img src=x onerror=alert(1)> "quoted" \u202egnp.exe'
 
 
 def written(folder: Path, cells: dict[Place, Row | None], before: dict[Place, Row | None] | None = None) -> Path:
