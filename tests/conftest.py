@@ -26,7 +26,7 @@ settings.register_profile(
 )  # for mutants: that a case fails is all that is asked, and the smallest example takes minutes to find
 settings.load_profile(os.environ.get("ONNXSMITH_HYPOTHESIS", "onnxsmith"))
 
-pytest_plugins = ["tests.tiers.plugin", "tests.tiers.written"]
+pytest_plugins = ["tests.tiers.plugin", "tests.tiers.written", "tests.chromium"]
 
 _TESTS = Path(__file__).parent
 

@@ -54,6 +54,24 @@ def replacing(path: Path) -> Iterator[Path]:
         (folder / path.name).replace(real)
 
 
+def move(place: Path, target: Path, beside: Path) -> None:
+    """Moves the finished folder `place` to its target. An older folder there goes into the hidden folder `beside`, and
+    comes back if the new one cannot be moved.
+
+    Raises:
+        OSError: the parent folder is not writable.
+    """
+    old = beside / "replaced"
+    if target.is_dir():
+        target.rename(old)
+    try:
+        place.rename(target)
+    except BaseException:
+        if old.is_dir():
+            old.rename(target)
+        raise
+
+
 def is_device(path: Path) -> bool:
     """Whether the path is a device, a terminal or a pipe: something that takes bytes and must not be replaced."""
     return path.exists() and not path.is_file() and not path.is_dir()

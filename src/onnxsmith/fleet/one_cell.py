@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from onnxsmith.base.clock import Clock, stage
-from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.fleet import CellStep, CellSteps
+from onnxsmith.base.problem import problem
+from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.written_files import Timing
-from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import first_few, in_place_of
-from onnxsmith.fleet import cell_run, environments, plan_reader
+from onnxsmith.fleet import cell_report, cell_run, environments, plan_reader
 from onnxsmith.fleet import cells as cell_lists
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.plan import HERE
-from onnxsmith.fleet.row import Outcome, Row, StepResult
+from onnxsmith.fleet.row import Row, StepResult
 from onnxsmith.fleet.stores.base import closing, opened
 from onnxsmith.fleet.verbs import address_of
 
@@ -102,36 +101,13 @@ def chosen(cells: Sequence[Cell], path: str | Path, model: str, setting: str, en
 
 
 def _report(command: str, cell: Cell, row: Row, clock: Clock, *, whole: bool) -> Report:
-    steps = tuple(
-        CellStep(result.verb, _typed(cell, result), str(result.outcome), result.headline, result.seconds, result.said)
-        for result in row.steps
-    )
-    parts: list[Part] = [CellSteps(cell.folder, steps)]
-    problems: list[Problem] = []
-    for result in row.steps if whole else ():
-        report = _read(result)
-        if report is not None:
-            parts += [part for part in report.parts if part.kind() != "timing"]
-            problems += report.problems
-    place = " ".join([cell.model.name, cell.setting, *([cell.environment.name] * (cell.environment.name != HERE))])
-    verdict = Verdict.DONE if row.outcome is Outcome.DONE else Verdict.DIFFERENT
-    headline = f"{place}: {row.outcome}: {row.headline}"
-    return Report(command, verdict, (*parts, Timing(clock.passed())), tuple(problems), headline=headline)
+    report = cell_report.of_row(command, row, cell.place, cell.folder, whole=whole, typed=partial(_typed, cell))
+    return replace(report, parts=(*report.parts, Timing(clock.passed())))
 
 
 def _typed(cell: Cell, result: StepResult) -> str:
-    """Returns the step as it is typed in the plan's folder. Files of the temporary folder get names in that folder."""
-    words = [word.replace("TEMPORARY/", "") for word in result.command]
+    """Returns the step as it is typed in the plan's folder, with the Python of its environment."""
+    words = cell_report.words(result)
     if cell.environment.name != HERE and words:
         words[:1] = [environments.interpreter(cell.environment), "-m", "onnxsmith"]
     return shlex.join(words)
-
-
-def _read(result: StepResult) -> Report | None:
-    """Returns the report of a step; None if there is none, or another version of onnxsmith wrote it."""
-    if result.report is None:
-        return None
-    try:
-        return Report.from_json(json.dumps(result.report))
-    except OnnxsmithError:
-        return None

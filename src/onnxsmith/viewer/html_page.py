@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.graph.model_identity import model_path
+from onnxsmith.viewer.inline_elements import policy_hash
 from onnxsmith.viewer.page_links import Links
 from onnxsmith.viewer.reports import has_figures, read
 from onnxsmith.viewer.scene import Scene, to_json
@@ -30,8 +29,8 @@ def to_html(scene: Scene) -> str:
         title=f"{scene.headline} · onnxsmith view",
         script=script,
         style=style,
-        script_hash=_hash(script),
-        style_hash=_hash(style),
+        script_hash=policy_hash(script),
+        style_hash=policy_hash(style),
         scene=to_json(scene),
     )
 
@@ -46,11 +45,6 @@ def pieces() -> tuple[str, str, str]:
     assert "</script" not in script.lower(), "the built script would end its own element"
     assert "</style" not in style.lower(), "the built style would end its own element"
     return source, script, style
-
-
-def _hash(text: str) -> str:
-    """Returns the hash of an inline element, in the form of a content security policy."""
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 # The page of a model that stands beside the report of another command, and to which the report links.

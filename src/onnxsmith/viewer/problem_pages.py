@@ -27,3 +27,8 @@ def page_title(id_: str, page: str) -> str:
     """Returns the first line of a page, without `#` and the id."""
     first = page.partition("\n")[0].lstrip("# ")
     return first.removeprefix(f"{id_}:").strip()
+
+
+def problem_titles() -> dict[str, str]:
+    """Returns the title of each problem's page by the id of the problem."""
+    return {id_: page_title(id_, page) for id_, page in problem_pages()}

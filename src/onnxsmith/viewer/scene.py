@@ -6,10 +6,11 @@ nodes stays a few megabytes. A field that ends in `_` is written without it, bec
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
 from typing import Any
+
+from onnxsmith.viewer.inline_elements import as_json
 
 Figure = float | int | str
 NODE, ROOM, INPUT, OUTPUT, STUB = range(5)
@@ -188,10 +189,8 @@ def figure(value: float | int) -> Figure:
 
 
 def to_json(scene: Scene) -> str:
-    """Writes the scene as ASCII text that is safe inside a `<script>` element. Whatever the names in the model are, no
-    character can end the element or begin another."""
-    text = json.dumps(scene, default=_fields, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    """Writes the scene as text that is safe inside a `<script>` element."""
+    return as_json(scene, _fields)
 
 
 def _fields(one: Any) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from urllib.parse import quote
 
 from onnxsmith.base.report.base import Block, Report, Table
 from onnxsmith.cli.render.templates import block_kind, filled, laid_out, source
+from onnxsmith.viewer.inline_elements import policy_hash
 
 Link = Callable[[str, str], str | None]
 """A function that returns the address of a `node`, a `tensor` or a `module` by its name; None if the view has no such
@@ -36,13 +35,12 @@ def to_html(report: Report, view: View | None = None) -> str:
         (part.title, [(block_kind(block), _shown(block, view)) for block in part.blocks()]) for part in report.parts
     ]
     # The page's content security policy allows exactly the script with this hash.
-    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return filled(
         "report.html.jinja",
         report=report,
         parts=parts,
         script=script,
-        allowed=allowed,
+        allowed=policy_hash(script),
         shared=shared,
         view=view.address if view is not None else "",
     )

@@ -130,7 +130,7 @@ def bundle(
         done = Written({}, "the golden data differs in the client")
         if not different:
             _write_index(content, chosen, checks, place)
-            move(place, target, beside)
+            folders.move(place, target, beside)
             done = Written(_sizes(target))
     return Result(_report(source, model, content, chosen, recorded, checks, licence, done, stuck, clock), None,
                   target if done.files else None)  # fmt: skip
@@ -461,19 +461,6 @@ def refuse_taken(target: Path, index: str, *, force: bool) -> None:
             why="they would be lost",
             fix=f"give another folder: -o {_free(target)}; or replace the whole folder: --force",
         )
-
-
-def move(place: Path, target: Path, beside: Path) -> None:
-    """Moves the finished folder to its target. An older bundle is removed only after the new bundle is in place."""
-    old = beside / "replaced"
-    if target.is_dir():
-        target.rename(old)
-    try:
-        place.rename(target)
-    except BaseException:
-        if old.is_dir():
-            old.rename(target)
-        raise
 
 
 def _listed(index: Path) -> dict[str, str] | None:

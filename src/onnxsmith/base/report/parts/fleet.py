@@ -169,7 +169,7 @@ class CellStep:
 
 @dataclass(frozen=True)
 class CellSteps(Part):
-    """The steps of one cell. `folder` is the folder in which they run."""
+    """The steps of one cell. `folder` is the folder in which they run; "" if that is not known."""
 
     title: ClassVar[str] = "Steps"
 
@@ -181,7 +181,8 @@ class CellSteps(Part):
         yield Table(("step", "outcome", "time", "what"), rows, right=(2,))
         commands = [step.command for step in self.steps if step.command]
         if commands:
-            yield Text("\n".join([f"cd {shlex.quote(self.folder)}", *commands]), verbatim=True)
+            there = [f"cd {shlex.quote(self.folder)}"] if self.folder else []
+            yield Text("\n".join([*there, *commands]), verbatim=True)
         for step in self.steps:
             if step.said:
                 yield Text(f"{step.verb}: the end of standard error:\n{step.said}", Tone.WARN, verbatim=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from onnxsmith.base.options import argument, flag, option
 from onnxsmith.base.report.base import Report
 from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.commands.fleet._page import every_cell_flag, page_option, refuse, with_page
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ class Run(Command):
         default="",
         metavar="ADDRESS",
     )
+    page: str = page_option()
+    every_cell: bool = every_cell_flag()
+
+    def refuse(self) -> None:
+        refuse(self.page, every=self.every_cell)
 
     def run(self) -> Report:
         from onnxsmith.fleet import verbs
@@ -54,4 +60,5 @@ class Run(Command):
             scheduler=self.scheduler,
             shard=read(self.shard),
         )
-        return verbs.run(self.plan, settings)
+        report = verbs.run(self.plan, settings)
+        return with_page(report, self.page, self.plan, self.store, every=self.every_cell)

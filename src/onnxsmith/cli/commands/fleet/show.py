@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from onnxsmith.base.options import argument, option
 from onnxsmith.base.report.base import Report
 from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.commands.fleet._page import every_cell_flag, page_option, refuse, with_page
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,14 @@ class Show(Command):
     name_: str = option("name of the run; default: the latest", default="", name="name")
     since: str = option("compare with this run of the store", default="", metavar="RUN")
     store: str = option("SQLite file, folder/ or fsspec address of the rows", default="", metavar="ADDRESS")
+    page: str = page_option()
+    every_cell: bool = every_cell_flag()
+
+    def refuse(self) -> None:
+        refuse(self.page, every=self.every_cell)
 
     def run(self) -> Report:
         from onnxsmith.fleet import verbs
 
-        return verbs.show(self.plan, self.store, self.name_, self.since)
+        report = verbs.show(self.plan, self.store, self.name_, self.since)
+        return with_page(report, self.page, self.plan, self.store, every=self.every_cell)
