@@ -53,7 +53,7 @@ def store(tmp_path: Path) -> str:
 def table(store: str, since: str = "") -> FleetMatrix:
     with closing():
         rows = opened(store)
-        return tables.matrix(rows, tables.run_of(rows), tables.run_of(rows, since) if since else None)
+        return tables.matrix(rows, tables.run_of(rows), tables.earlier(rows, since))
 
 
 def data_in(page: Path) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def written(folder: Path, cells: dict[Place, Row | None], before: dict[Place, Ro
     address = made_up.store(folder / "rows.sqlite", runs)
     with closing():
         rows = opened(address)
-        since = tables.run_of(rows, "before") if before else None
+        since = tables.earlier(rows, "before" if before else "")
         table = tables.matrix(rows, tables.run_of(rows), since)
     files.write(table, folder / "m.html", render, Origin("my plan.toml", "/my plans"))
     return folder / "m.html"

@@ -48,7 +48,7 @@ def test_why_shows_what_the_steps_report(tmp_path: Path) -> None:
     models(tmp_path, "a.onnx")
     report = one_cell.why(plan(tmp_path, 'models = ["a.onnx"]\nsteps = ["inspect"]\n'), "a")
     assert [step.outcome for step in report.part(CellSteps).steps] == ["done"]
-    assert [part.kind() for part in report.parts] == ["cell_steps", "model_summary", "timing"]
+    assert [part.kind() for part in report.parts] == ["cell_steps", "step_report", "model_summary", "timing"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGINT reaches a process of Windows in another way")

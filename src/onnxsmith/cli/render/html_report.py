@@ -34,7 +34,6 @@ def to_html(report: Report, view: View | None = None) -> str:
     parts = [
         (part.title, [(block_kind(block), _shown(block, view)) for block in part.blocks()]) for part in report.parts
     ]
-    # The page's content security policy allows exactly the script with this hash.
     return filled(
         "report.html.jinja",
         report=report,
