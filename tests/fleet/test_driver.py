@@ -153,6 +153,18 @@ def test_another_error_is_no_end_of_an_engine(cells: list[Cell], store: Store, s
             )
 
 
+@pytest.mark.parametrize("ending", ["e", "submit_e"])
+def test_a_worker_elsewhere_that_cannot_run_a_cell(
+    cells: list[Cell], store: Store, steps: Steps, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    monkeypatch.setattr(PlayedEngine, "runs_elsewhere", True)
+    job = Job(cells, store)
+    driver.compute(job, PlayedEngine(**{ending: ModuleNotFoundError("onnxsmith")}), workers=1)
+    assert job.progress.stopped is not None
+    assert job.progress.stopped.id == "fleet/worker-failed"
+    assert job.progress.stopped.where == "e, default, here"
+
+
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_store_that_takes_no_more(
     cells: list[Cell], store: Store, steps: Steps, monkeypatch: pytest.MonkeyPatch, lost: bool
@@ -183,7 +195,7 @@ def test_estimates(cells: list[Cell], store: Store, steps: Steps) -> None:
     job = Job(cells, store, before={cell.place: 1.0 for cell in cells}, sizes={cell.model.name: 10 for cell in cells})
     driver.compute(job, PlayedEngine(), workers=2)
     assert job.progress.estimates
-    assert all(left >= 0 for _, left in job.progress.estimates)
+    assert all(left >= 0 for _, _, left in job.progress.estimates)
 
 
 def test_a_span() -> None:
