@@ -15,7 +15,7 @@ from onnxsmith.base.report.parts.fleet import CellSteps, FleetMatrix
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import machine
 from onnxsmith.cli import application
-from onnxsmith.fleet import cell_run, driver, merging, one_cell, tables, verbs
+from onnxsmith.fleet import cell_run, driver, environments, merging, one_cell, tables, verbs
 from onnxsmith.fleet.row import Outcome
 from onnxsmith.fleet.stores.base import closing, opened
 from onnxsmith.fleet.verbs import Settings
@@ -54,7 +54,7 @@ def counts(report: Report) -> tuple[int, int]:
 
 def called(command: str) -> tuple[str, int]:
     """What a command prints, and its exit status."""
-    return gallery.called(application.main, shlex.split(command)[1:])
+    return gallery.called(application.main, shlex.split(command.removeprefix("onnxsmith ")))
 
 
 def reported(command: str) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def test_an_interrupted_run_goes_on(path: Path, steps: Steps, monkeypatch: pytes
     text, status = called(command)
     assert status == 0
     assert "first run: 6 cells: 6 done" in text
-    assert "6 done" in called(f"onnxsmith fleet show p.toml --store '{store}'")[0]
+    assert "6 done" in called(f"fleet show p.toml --store '{store}'")[0]
     assert not (path.parent / "fleet.sqlite").exists()
 
 
@@ -399,14 +399,14 @@ def test_show(path: Path, steps: Steps, refused: Refused) -> None:
 
 
 def test_the_listed_commands_compute_the_plan(path: Path, steps: Steps) -> None:
-    data = reported("onnxsmith fleet list p.toml --store s/")
+    data = reported("fleet list p.toml --store s/")
     commands = [cell["command"] for part in data["parts"] if part["kind"] == "cell_commands" for cell in part["cells"]]
     assert len(commands) == 6
     for command in commands:
         assert called(command)[1] == 0
     assert len(steps.called) == 12
     assert counts(run(path, store="s/")) == (0, 6)
-    text, status = called("onnxsmith fleet list p.toml --store s/")
+    text, status = called("fleet list p.toml --store s/")
     assert status == 0
     assert [line for line in text.splitlines() if line.startswith("onnxsmith")] == commands
 
@@ -462,27 +462,56 @@ def test_which_cell(path: Path, steps: Steps, refused: Refused) -> None:
 # The command line
 
 
-def test_commands(path: Path, steps: Steps) -> None:
-    text, status = called("onnxsmith fleet run p.toml --name first --workers 2")
-    assert (status, "first: 6 cells: 6 done" in text) == (0, True)
-    assert called("onnxsmith fleet run p.toml --name part --shard 1/2 --store 1/")[1] == 0
-    assert called("onnxsmith fleet run p.toml --name part --shard 2/2 --store 2/")[1] == 0
-    assert called("onnxsmith fleet merge 1/ 2/ -o all.sqlite")[1] == 0
+def test_the_command_run(path: Path, steps: Steps) -> None:
     steps.endings = {"simplify a.onnx": Outcome.FAILED}
-    assert called("onnxsmith fleet run p.toml --again all --again failed")[1] == 1
-    text, status = called("onnxsmith fleet show all.sqlite --name part")
+    text, status = called("fleet run p.toml --name first --workers 2")
+    assert (status, "first: 6 cells: 4 done, 2 failed" in text) == (1, True)
+    steps.endings = {}
+    text, status = called("fleet run p.toml --name second --since first --again crashed --again failed")
+    assert (status, "second: 6 cells: 6 done; worse than in first: none" in text) == (0, True)
+    assert called("fleet run gone.toml")[1] == called("fleet run p.toml --shard 3/2")[1] == 2
+
+
+def test_the_commands_merge_and_show(path: Path, steps: Steps) -> None:
+    for part in (1, 2):
+        run(path, name="part", shard=(part, 2), store=f"{part}/")
+    text, status = called("fleet merge 1/ 2/ -o all.sqlite")
     assert (status, "part: 6 cells: 6 done" in text) == (0, True)
-    text, status = called("onnxsmith fleet why p.toml a --setting one")
+    text, status = called("fleet show all.sqlite --name part")
+    assert (status, "part: 6 cells: 6 done" in text) == (0, True)
+    assert called("fleet show gone.sqlite")[1] == 2
+
+
+def test_the_commands_why_and_cell(path: Path, steps: Steps) -> None:
+    steps.endings = {"simplify a.onnx": Outcome.FAILED}
+    text, status = called("fleet why p.toml a --setting one")
     assert (status, "simplify of a.onnx: failed" in text) == (1, True)
-    key = keys(path)["b.onnx", "two", "here"]
-    assert called(f"onnxsmith fleet cell p.toml {key}")[1] == 0
-    for wrong in (
-        "fleet run gone.toml",
-        "fleet run p.toml --shard 3/2",
-        "fleet cell p.toml x",
-        "fleet show gone.sqlite",
-    ):
-        assert called(f"onnxsmith {wrong}")[1] == 2
+    assert called(f"fleet cell p.toml {keys(path)['b.onnx', 'two', 'here']}")[1] == 0
+    assert called("fleet cell p.toml x")[1] == 2
+
+
+VERSIONS = "1.27.0,1.28.0,1.29.0,1.29.1,1.30.0,1.31.0,1.32.0"
+
+
+@pytest.mark.parametrize("first_bad", ["1.28.0", "1.29.1", "1.32.0"])
+def test_the_command_bisect(path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch, first_bad: str) -> None:
+    """Environments are played: an interpreter is called after its requirements."""
+    monkeypatch.setattr(environments, "interpreter", lambda environment: environment.requirements[-1])
+    monkeypatch.setattr(environments, "versions_of", lambda python: {})
+
+    def crashing(verb: str, words: Any, **how: Any) -> Any:
+        steps.endings = {"check": Outcome.CRASHED if how["python"] >= f"onnxruntime=={first_bad}" else Outcome.DONE}
+        return steps.run(verb, words, **how)
+
+    monkeypatch.setattr("onnxsmith.fleet.step_process.run", crashing)
+    command = f"fleet bisect p.toml b.onnx --setting one --package onnxruntime --versions {VERSIONS}"
+    text, status = called(command)
+    assert status == 0
+    assert f"onnxruntime {first_bad} is the first that is worse: check of 1-simplify.onnx: crashed" in text
+    assert 6 <= len(steps.called) <= 10, "both ends, and two or three versions between them"
+    steps.called.clear()
+    assert called(command)[1] == 0
+    assert not steps.called, "the rows of the versions are in the store"
 
 
 # The table
