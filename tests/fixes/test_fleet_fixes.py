@@ -49,9 +49,7 @@ CASES = [
         says=["--shard 1/4"],
         name="shard",
     ),
-    Case(
-        "fleet/plan-file", "onnxsmith fleet run plan.tml", FILES, by_hand=RUN, says=["give the path of the plan"]
-    ),
+    Case("fleet/plan-file", "onnxsmith fleet run plan.tml", FILES, by_hand=RUN, says=["give the path of the plan"]),
     Case(
         "fleet/no-models", RUN, {**FILES, **after("m.onnx", "n.onnx")}, changes=after("", ""), says=["correct the path"]
     ),

@@ -490,6 +490,34 @@ def test_the_commands_why_and_cell(path: Path, steps: Steps) -> None:
     assert called("fleet cell p.toml x")[1] == 2
 
 
+def test_the_command_run_is_silent_if_asked(tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    models(tmp_path, "a.onnx")
+    plan(tmp_path, 'models = ["a.onnx"]\nsteps = ["check"]')
+    assert called("fleet run p.toml --name r --quiet") == ("", 0)
+
+
+def test_the_command_merge_of_nothing(tmp_path: Path) -> None:
+    text, status = called(f"fleet merge '{tmp_path}/a.sqlite' '{tmp_path}/b.sqlite' -o '{tmp_path}/all.sqlite'")
+    assert (status, "fleet/no-run" in text) == (2, True)
+
+
+def test_the_command_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    models(tmp_path, "a.onnx")
+    path = plan(tmp_path, 'models = ["a.onnx"]\nsteps = ["check"]')
+    (key,) = keys(path).values()
+    text, status = called("fleet list p.toml -o cells.txt")
+    assert (status, "1 cell" in text) == (0, True)
+    assert Path("cells.txt").read_text() == f"onnxsmith fleet cell p.toml {key}\n"
+
+
+def test_bisect_needs_two_versions(path: Path) -> None:
+    text, status = called("fleet bisect p.toml b.onnx --versions 1.31.0")
+    assert (status, "fleet/versions" in text) == (2, True)
+    assert called("fleet bisect p.toml b.onnx --good 1.31.0")[1] == 2
+
+
 VERSIONS = "1.27.0,1.28.0,1.29.0,1.29.1,1.30.0,1.31.0,1.32.0"
 
 
