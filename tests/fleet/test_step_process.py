@@ -145,7 +145,7 @@ def test_what_a_step_started_ends_with_it(tmp_path: Path, rest: str) -> None:
 
 def test_what_left_the_group_of_a_step_does_not_hold_it_up(tmp_path: Path) -> None:
     """A process in a session of its own keeps the standard output of the step."""
-    python = script(tmp_path, f"setsid sh -c 'echo $$ > pid; sleep 1000' & until [ -s pid ]; do :; done; "
+    python = script(tmp_path, f"setsid sh -c 'echo $$ > pid; exec sleep 1000' & until [ -s pid ]; do :; done; "
                               f"{report(verdict='done')}")  # fmt: skip
     try:
         assert run(tmp_path, python).outcome is Outcome.DONE
