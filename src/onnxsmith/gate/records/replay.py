@@ -15,7 +15,8 @@ from onnxsmith.base.system import children
 from onnxsmith.gate.records import record_file
 from onnxsmith.gate.records.record_file import Record
 
-_BOOT = "import sys; sys.path[:0] = {paths!r}; from onnxsmith.cli.replay import main; main({folder!r})"
+_MODULE = "onnxsmith.cli.replay"
+_BOOT = "import sys; sys.path[:0] = {paths!r}; from {module} import main; main({folder!r})"
 """Starts the command line's own replay: it knows which words of a command are outputs. It is named in a text, because
 no module of the gate imports the command line."""
 _TAIL = 1000
@@ -40,7 +41,9 @@ def replayed(record: Record, file: Path, folder: Path) -> Replay:
     job = {"command": record.command, "subjects": list(record.subjects)}
     (folder / JOB).write_text(json.dumps(job))
     paths = [str(Path(path).absolute()) for path in sys.path if path]
-    said = _output([sys.executable, "-P", "-c", _BOOT.format(paths=paths, folder=str(folder))], record.root(file))
+    said = _output(
+        [sys.executable, "-P", "-c", _BOOT.format(module=_MODULE, paths=paths, folder=str(folder))], record.root(file)
+    )
     if not (folder / ANSWER).exists():
         raise _failed(record, said[-_TAIL:])
     answer = json.loads((folder / ANSWER).read_text(encoding="utf-8"))
