@@ -198,7 +198,8 @@ def _wanted(cells: Sequence[Cell], store: Store, again: Sequence[str]) -> tuple[
             return True
         return bool(cell.keep) and not _is_complete(cell, store)
 
-    wanted = [cell for cell in unique.values() if is_wanted(cell)]
+    # in the order of keys, which is none: the first cells stand for all, and the estimate of the time follows from them
+    wanted = sorted((cell for cell in unique.values() if is_wanted(cell)), key=lambda cell: cell.key)
     return wanted, {cell.key for cell in wanted if cell.key in summaries}
 
 
