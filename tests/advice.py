@@ -24,14 +24,15 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 @cache
 def options() -> dict[str, frozenset[str]]:
-    """The options of each verb, as they are typed. A verb in a group has two words; a group has its `--help` only."""
+    """The options of each verb, as they are typed. A verb in a group has two words; the group has those of its verbs: a
+    fix in the room of the group is about one of them."""
 
     def walked(group: Any, path: str = "") -> Iterator[tuple[str, frozenset[str]]]:
         for name, command in group.commands.items():
+            inner = dict(walked(command, f"{name} ")) if hasattr(command, "commands") else {}
             typed = (text for one in command.params for text in (*one.opts, *one.secondary_opts))
-            yield f"{path}{name}", frozenset(typed) | {"--help", "-h"}
-            if hasattr(command, "commands"):
-                yield from walked(command, f"{name} ")
+            yield f"{path}{name}", frozenset(typed).union({"--help", "-h"}, *inner.values())
+            yield from inner.items()
 
     return dict(walked(typer.main.get_command(application.app)))
 
