@@ -561,6 +561,21 @@ def test_what_is_worse() -> None:
     assert sorted(order, key=lambda now: -cell("m", now).harm) == order
 
 
+def test_new_cells_and_gone_cells_count() -> None:
+    cells = (cell("a", "done", "done"), cell("b", "failed"), cell("c", "done"))
+    report = tables.report("fleet show", FleetMatrix("r", "s", cells, "old"))
+    assert report.verdict is Verdict.DIFFERENT
+    assert "worse than in old: b" in report.headline
+    gone = FleetMatrix("r", "s", cells[:1], "old", gone=(("d", "one"),))
+    report = tables.report("fleet show", gone)
+    assert report.verdict is Verdict.DIFFERENT
+    assert report.headline.endswith("gone: d (one)")
+    assert [(case.name, case.verdict) for case in gone.cases()] == [("a", Verdict.DONE), ("d", Verdict.DIFFERENT)]
+    assert tables.report("fleet show", FleetMatrix("r", "s", cells[::2], "old")).verdict is Verdict.DONE
+    known = FleetMatrix("r", "s", (cell("a", "failed", "failed"), cell("b", "failed")), "old")
+    assert [case.verdict for case in known.cases()] == [Verdict.DONE, Verdict.FAILED]
+
+
 def test_a_run_without_all_rows_is_not_done() -> None:
     table = FleetMatrix("r", "s", (cell("a", "done"), cell("b", "missing")))
     assert tables.report("fleet show", table).verdict is Verdict.DIFFERENT

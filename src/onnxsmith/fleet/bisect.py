@@ -22,7 +22,7 @@ from onnxsmith.fleet import cells as cell_lists
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.one_cell import chosen
 from onnxsmith.fleet.plan import Environment, Plan
-from onnxsmith.fleet.row import Row
+from onnxsmith.fleet.row import UNDECIDED, Row
 from onnxsmith.fleet.steps import Role
 from onnxsmith.fleet.stores.base import Store, closing, opened
 from onnxsmith.fleet.verbs import address_of
@@ -50,7 +50,7 @@ def bisect(
     to the store, so that a second call goes on.
 
     Raises:
-        OnnxsmithError: `fleet/no-cell`; `fleet/versions` if there are less than two versions;
+        OnnxsmithError: `fleet/no-cell`; `fleet/versions` if there are less than two versions, or one cannot be tried;
             `fleet/environment`, `fleet/uv`; the errors of reading the plan.
     """
     with Clock() as clock:
@@ -85,9 +85,18 @@ class _Search:
         """Returns the row of the cell with a version of the package."""
         advance(f"{self._package} {version}", 0, 0)
         cell = self._cell(version)
-        cell_run.compute(cell, self._store.address)
+        known = self._store.row(cell.key)
+        cell_run.compute(cell, self._store.address, known is not None and known.outcome in UNDECIDED)
         row = self._store.row(cell.key)
         assert row is not None
+        if row.outcome in UNDECIDED:
+            raise problem(
+                "fleet/versions",
+                f"{self._package} {version} could not be tried",
+                where=cell.model.name,
+                why=row.headline,
+                fix="leave this version out: --versions with the others; or try again when the index answers",
+            )
         self.tried[version] = row
         return row
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import in_place_of
+from onnxsmith.base.words import byte_count, in_place_of
 from onnxsmith.fleet import steps
 from onnxsmith.fleet.plan import HERE, Environment, Limits, ModelEntry, Plan
 from onnxsmith.fleet.steps import Step
@@ -22,8 +22,6 @@ _KEYS = (
 )  # fmt: skip
 _MODEL_KEYS = ("source", "name", "settings", "depends", "options")
 _ENVIRONMENT_KEYS = ("python", "requirements")
-_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
 _EXAMPLE = 'a plan starts with: models = ["models/*.onnx"], then steps = ["simplify", "check"]'
 _DEFAULT = "default"
 """The name of the setting of a plan that lists none."""
@@ -206,10 +204,10 @@ class _Reader:
 
     def _size(self, key: str) -> int:
         value = self._content.get(key, 0)
-        match = _SIZE.fullmatch(str(value).strip())
-        if match is None or isinstance(value, bool):
+        size = None if isinstance(value, bool) else byte_count(str(value))
+        if size is None:
             raise self._mistake(f"{key} is a size in bytes, not {value!r}", key, fix=f'write {key} = "4GB"')
-        return int(float(match[1]) * _UNITS[(match[2] or "").upper()])
+        return size
 
     def _refuse_unknown(self, table: Mapping[str, Any], known: Sequence[str]) -> None:
         for key in table:

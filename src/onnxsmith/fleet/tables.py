@@ -97,12 +97,13 @@ def matrix(store: Store, run: Run, since: Earlier = NONE, *, computed: int = 0, 
                 before=since.outcomes.get(place, ""),
             )
         )
-    return FleetMatrix(run.name, store.address, tuple(cells), since.name, computed, reused)
+    gone = tuple((model, setting) for model, setting, environment in since.outcomes.keys() - run.cells.keys())
+    return FleetMatrix(run.name, store.address, tuple(cells), since.name, computed, reused, tuple(sorted(set(gone))))
 
 
 def report(command: str, table: FleetMatrix, stopped: Problem | None = None, notes: Sequence[str] = ()) -> Report:
     """Returns the report of a table. The verdict is `done` if all cells are; with another run to compare with, if none
-    is worse than there, and all have a row that says something. It is `failed` if the run was stopped."""
+    is worse than there, none is gone, and all have a row that says something. It is `failed` if the run was stopped."""
     count = Counter(cell.outcome for cell in table.cells)
     counted = [f"{count[name]:,} {name}" for name in (*map(str, Outcome), MISSING) if count[name]]
     headline = f"{table.run}: {several(len(table.cells), 'cell')}: {', '.join(counted)}"
@@ -110,8 +111,10 @@ def report(command: str, table: FleetMatrix, stopped: Problem | None = None, not
     if table.since:
         names = first_few([f"{cell.model} ({cell.setting})" for cell in worse], _SHOWN)
         headline += f"; worse than in {table.since}: {names or 'none'}"
+    if table.gone:
+        headline += f"; gone: {first_few([f'{model} ({setting})' for model, setting in table.gone], _SHOWN)}"
     unknown = count[MISSING] + sum(count[str(outcome)] for outcome in UNDECIDED)
-    bad = bool(worse or unknown) if table.since else count[str(Outcome.DONE)] < len(table.cells)
+    bad = bool(worse or unknown or table.gone) if table.since else count[str(Outcome.DONE)] < len(table.cells)
     verdict = Verdict.FAILED if stopped is not None else Verdict.DIFFERENT if bad else Verdict.DONE
     problems = (stopped,) if stopped is not None else ()
     return Report(command, verdict, (table,), problems, tuple(notes), headline)

@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from onnxsmith.base.report.base import Block, Facts, Part, Table, Text, Tone, facts
+from onnxsmith.base.report.case import Case
 from onnxsmith.base.report.parts._text import duration
+from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import several
 
 _ORDER = ("lost", "crashed", "timeout", "memory", "failed", "different", "cannot-tell", "missing", "done")
 """Outcomes from bad to good. `missing` is a cell without a row."""
 _UNKNOWN = ("lost", "missing", "")
 """Outcomes that say nothing about the model, so that they are neither worse nor better."""
+_VERDICTS = {"done": Verdict.DONE, "different": Verdict.DIFFERENT, "cannot-tell": Verdict.CANNOT_TELL, "missing": None}
+"""The verdict of a case by outcome; every other outcome is `failed`. A cell without a row has no verdict."""
 _MOST_ROWS = 20
 """Rows of models in a terminal; a page has all. A choice."""
 _MOST_COLUMNS = 6
@@ -54,7 +58,8 @@ class FleetCell:
 @dataclass(frozen=True)
 class FleetMatrix(Part):
     """Models by settings. `since` is the name of the run that this one is compared with; "" for none. `computed` and
-    `reused` count the cells whose rows are new, and those whose rows the store had."""
+    `reused` count the cells whose rows are new, and those whose rows the store had. `gone` are the models and settings
+    of the run `since` that this run does not have."""
 
     title: ClassVar[str] = "Fleet"
 
@@ -64,10 +69,25 @@ class FleetMatrix(Part):
     since: str = ""
     computed: int = 0
     reused: int = 0
+    gone: tuple[tuple[str, str], ...] = ()
 
     def worse(self) -> list[FleetCell]:
-        """Returns the cells that are worse than in the run `since`."""
-        return [cell for cell in self.cells if cell.change > 0]
+        """Returns the cells that are worse than in the run `since`. A cell that is new there is worse if it is not
+        done."""
+        return [cell for cell in self.cells if cell.change > 0 or (self._is_new(cell) and cell.outcome != "done")]
+
+    def _is_new(self, cell: FleetCell) -> bool:
+        return bool(self.since) and not cell.before and cell.outcome not in _UNKNOWN
+
+    def cases(self) -> Iterator[Case]:
+        for cell, column in ((cell, self._column(cell)) for cell in self.cells):
+            verdict = _VERDICTS.get(cell.outcome, Verdict.FAILED)
+            is_known = bool(self.since) and cell not in self.worse() and cell.outcome not in _UNKNOWN
+            what = () if cell.outcome == "done" else (f"{cell.outcome}: {cell.headline}",)
+            rules = (cell.problem,) if cell.problem and not is_known else ()
+            yield Case(cell.model, cell.model, column, Verdict.DONE if is_known else verdict, what, rules)
+        for model, column in self.gone:
+            yield Case(model, model, column, Verdict.DIFFERENT, (f"it was in {self.since}, and is gone",))
 
     def columns(self) -> list[tuple[str, str]]:
         """Returns the settings and environments, in the order of the plan."""
@@ -86,9 +106,9 @@ class FleetMatrix(Part):
         bad = sorted((cell for cell in self.cells if cell.outcome != "done"), key=lambda cell: (cell.harm, cell.model))
         if bad:
             yield self._listed(bad)
-        changed = [cell for cell in self.cells if cell.change]
+        changed = [cell for cell in self.cells if cell.change or self._is_new(cell)]
         if self.since:
-            if changed:
+            if changed or self.gone:
                 yield self._changes(changed)
             else:
                 yield Text(f"no cell ended otherwise than in {self.since}", Tone.GOOD)
@@ -145,8 +165,12 @@ class FleetMatrix(Part):
         return Table(head, rows, right=(5,), rows_in_terminal=tuple(range(min(len(rows), _MOST_ROWS))), is_key=False)
 
     def _changes(self, changed: list[FleetCell]) -> Table:
-        ordered = sorted(changed, key=lambda cell: (-cell.change, cell.harm, cell.model))
-        rows = tuple((cell.model, self._column(cell), cell.before, cell.outcome, cell.headline) for cell in ordered)
+        worse = set(self.worse())
+        ordered = sorted(changed, key=lambda cell: (cell not in worse, cell.harm, cell.model))
+        rows = (
+            *((model, setting, "there", "gone", "") for model, setting in self.gone),
+            *((cell.model, self._column(cell), cell.before or "new", cell.outcome, cell.headline) for cell in ordered),
+        )
         shown = tuple(range(min(len(rows), _MOST_ROWS)))
         return Table(("model", "setting", f"in {self.since}", "now", "what"), rows, rows_in_terminal=shown)
 
