@@ -15,6 +15,7 @@ from onnxsmith.base.report.parts.fleet import CellSteps, FleetMatrix
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import machine
 from onnxsmith.cli import application
+from onnxsmith.cli.render.forms.sarif import Sarif
 from onnxsmith.fleet import cell_run, driver, environments, merging, one_cell, tables, verbs
 from onnxsmith.fleet.row import Outcome
 from onnxsmith.fleet.stores.base import closing, opened
@@ -573,6 +574,9 @@ def test_new_cells_and_gone_cells_count() -> None:
     assert [(case.name, case.verdict) for case in gone.cases()] == [("a", Verdict.DONE), ("d", Verdict.DIFFERENT)]
     assert tables.report("fleet show", FleetMatrix("r", "s", cells[::2], "old")).verdict is Verdict.DONE
     known = FleetMatrix("r", "s", (cell("a", "failed", "failed"), cell("b", "failed")), "old")
+    text = Sarif().texts(tables.report("fleet show", known), "r.sarif", None)["r.sarif"]
+    (result,) = json.loads(text)["runs"][0]["results"]
+    assert result["message"]["text"].startswith("b: failed"), "the known failure is no alert"
     assert [case.verdict for case in known.cases()] == [Verdict.DONE, Verdict.FAILED]
 
 

@@ -72,7 +72,10 @@ def _results(report: Report) -> Iterator[dict[str, Any]]:
         key = "|".join(f"{kind} {name}" for kind, name in places)
         yield _result(problem.id, _LEVELS[verdict], str(problem), file, key=key, places=places)
     for case in _subjects.cases(report):
-        for what in case.what if case.verdict is Verdict.DIFFERENT and case.rules else ():
+        # a case that failed has a problem of its own in most reports; a table of many models has cases only
+        is_told = case.verdict is Verdict.FAILED and {one.id for one in report.problems}.intersection(case.rules)
+        is_wrong = case.verdict in (Verdict.DIFFERENT, Verdict.FAILED) and case.rules and not is_told
+        for what in case.what if is_wrong else ():
             key = f"{case.question}|{what.partition(':')[0]}"
             yield _result(case.rules[0], "error", f"{case.name}: {what}", case.file, key=key, places=[])
 
