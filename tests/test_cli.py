@@ -504,11 +504,31 @@ def test_warnings_of_numpy_stay_off_the_screen(tmp_path: Path) -> None:
 @pytest.mark.torch
 def test_what_a_model_prints_stays_out_of_the_json(tmp_path: Path) -> None:
     (tmp_path / "chatty.py").write_text(
-        "import torch\nprint('loading')\n"
+        "import ctypes, os, subprocess, sys, torch\nprint('loading')\n"
+        "ctypes.CDLL(None).puts(b'kept in a buffer of C until the end')\n"
+        "os.write(1, b'past Python')\nsubprocess.run([sys.executable, '-c', 'print(\"of a process\")'])\n"
         "class Net(torch.nn.Module):\n    def forward(self, x):\n        print('forward')\n        return x + 1\n"
         "def build(): return Net(), (torch.rand(2),)\n"
     )
     command = [sys.executable, "-m", "onnxsmith", "export", "chatty.py:build", "-o", "m.onnx", "--json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert json.loads(done.stdout)["verdict"] == "done", done.stderr
-    assert "loading" in done.stderr
+    for text in ("loading", "kept in a buffer of C until the end", "past Python", "of a process"):
+        assert text in done.stderr
+
+
+@pytest.mark.torch
+def test_a_factory_that_changes_the_folder_moves_no_file(tmp_path: Path) -> None:
+    (tmp_path / "weights/more").mkdir(parents=True)
+    (tmp_path / "net.py").write_text(
+        "import os, torch\nos.chdir('weights/more')\n"
+        "def build():\n    os.chdir(os.getcwd() + '/..')\n    return torch.nn.ReLU(), (torch.rand(2),)\n"
+    )
+    assert called("export", "net.py:build", "-o", "m.onnx", cwd=tmp_path)[0] == 0
+    assert (tmp_path / "m.onnx").exists()
+
+
+def test_the_words_of_a_model_are_printed_as_they_are(folder: Path) -> None:
+    status, _, said = called("inspect", "root:x:0.onnx", cwd=folder)
+    assert status == 2
+    assert "root:x:0.onnx" in said

@@ -362,3 +362,15 @@ def test_a_weight_that_no_recorded_input_reads_cannot_tell(tmp_path: Path) -> No
     assert report.verdict is Verdict.CANNOT_TELL
     assert kinds(report, "cannot tell") == ["weights"]
     assert "no recorded input shows it" in report.problems[0].why
+
+
+def test_weights_that_no_node_reads_change_nothing_else(tmp_path: Path) -> None:
+    head = '<ir_version: 10, opset_import: ["": 20]> '
+    text = "g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { y = Mul(x, w) }"
+    file = tmp_path / "m.onnx"
+    save(from_text(head + text), file)
+    verbs.record([file], tmp_path / "baseline.json", NO_TIME)
+    save(from_text(head + text.replace("{1,2}", "{1,2}, float[3] more = {1,2,3}")), file)
+    report = verbs.check([file], tmp_path / "baseline.json", NO_TIME)
+    assert report.verdict is Verdict.DONE
+    assert kinds(report, "changed") == ["weights"]

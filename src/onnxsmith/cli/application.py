@@ -88,6 +88,8 @@ def main(begin: float | None = None) -> None:
     """Runs the `onnxsmith` command. `begin` is the start of the process on the scale of `time.monotonic`, if the
     process was started for this command."""
     _process[:] = [begin] if begin is not None else []
+    if begin is not None:
+        _keep_output_for_the_report()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # show a question mark where the terminal cannot show a character
@@ -100,8 +102,23 @@ def main(begin: float | None = None) -> None:
         known = limits.problem_of(error)
         sys.stderr.write(f"the report could not be written: {known or error}\n")
         with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # otherwise Python fails again when it flushes at exit
+            _discard_output()
         sys.exit(2)
+
+
+def _keep_output_for_the_report() -> None:
+    """Lets `sys.stdout` alone write to the standard output of the process. What native code or a started process prints
+    there goes to standard error, also what is still in a buffer of C when the process ends."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # a closed stream stays as it is
+        sys.stdout.flush()
+        output = os.dup(sys.stdout.fileno())
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        sys.stdout = os.fdopen(output, "w", encoding=sys.stdout.encoding)
+
+
+def _discard_output() -> None:
+    """Discards what is still to be written to standard output: Python would fail again when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def __getattr__(name: str) -> Any:
@@ -241,7 +258,7 @@ def _execute(command: Command, files: SideFiles, *, json: bool, verbose: bool, q
     try:
         return _render(files.written(report, command), json=json, verbose=verbose, quiet=quiet)
     except BrokenPipeError:  # the reader closed the pipe early (`| head`); the command itself is done
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _discard_output()
         return report.verdict.exit_code
 
 
@@ -349,11 +366,9 @@ def _render(report: Report, *, json: bool, verbose: bool, quiet: bool) -> int:
     if json:
         sys.stdout.write(report.to_json() + "\n")
         return report.verdict.exit_code
-    from rich.console import Console
-
     from onnxsmith.cli.render import terminal
 
-    failed_console = Console(stderr=True)
+    failed_console = terminal.console(stderr=True)
     if report.verdict is Verdict.FAILED:
         for found in report.problems:
             terminal.show_problem(found, failed_console)

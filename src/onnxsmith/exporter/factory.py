@@ -7,6 +7,7 @@ example inputs of `forward`. A subclass of `torch.nn.Module` is its own factory.
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
 import importlib
 import importlib.util
@@ -103,7 +104,8 @@ def load(target: str) -> TorchModel:
         OnnxsmithError: `export/target-syntax`, `export/target-import` or `export/target-factory`, with the line of the
             user's code that failed.
     """
-    return _call(function(target), target)
+    with contextlib.chdir("."):  # a factory that changes the folder moves no file that is written later
+        return _call(function(target), target)
 
 
 def function(target: str) -> Callable[..., Any]:
@@ -341,7 +343,7 @@ def _call(factory: Callable[[], Any], target: str) -> TorchModel:
         made = factory()
     except OnnxsmithError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise broken_package(error, user_lines(error)) or problem(
             "export/target-factory",
             "the factory raised an error",

@@ -1,12 +1,12 @@
 """Runs one command of onnxsmith in a process that ends with the process that started it.
 
 Standard input is a pipe that the starter holds open. When the starter dies, however it dies, the pipe closes, and this
-process ends itself and the processes that it started. Standard output gets the report alone: what native code prints
-there goes to standard error.
+process ends itself and the processes that it started.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import runpy
 import sys
@@ -23,8 +23,8 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.set_inheritable(lifeline, False)
-    sys.stdout = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
+    assert isinstance(sys.stdout, io.TextIOWrapper)
+    sys.stdout.reconfigure(encoding="utf-8")  # the starter reads the report as such on every system
     threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
     if int(limit):
         memory_limit.HERE.hold(int(limit))

@@ -20,7 +20,7 @@ def shown(console: Console | None = None, delay: float = DELAY) -> Iterator[None
     """Shows the stages that run inside the block, and clears the bar at its end."""
     progress = Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TimeElapsedColumn(),
         console=console or Console(stderr=True),

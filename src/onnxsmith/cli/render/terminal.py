@@ -29,9 +29,10 @@ class _Console(Console):
         raise BrokenPipeError
 
 
-def console(width: int | None = None) -> Console:
-    """Makes a console on standard output."""
-    return _Console(width=width)
+def console(width: int | None = None, *, stderr: bool = False) -> Console:
+    """Makes a console on standard output, or on standard error. It prints words such as `:x:` as they are, where rich
+    would print a picture."""
+    return _Console(width=width, stderr=stderr, emoji=False)
 
 
 _ROWS = (24, 16, 12, 8, 6, 4, 3, 2, 1)

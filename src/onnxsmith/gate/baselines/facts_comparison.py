@@ -83,9 +83,8 @@ def content_changes(
     result = WORSE if is_worse else CHANGED
     own, recorded = now.digests, entry.digests
     graph = recorded.get("graph") not in (own.graph, now.moved.graph)
-    weights = recorded.get("weights") != own.weights
-    if not graph and not weights and recorded.get("whole") not in (own.whole, now.moved.whole):
-        weights = True  # the same tensors in other places
+    read = not graph and recorded.get("whole") not in (own.whole, now.moved.whole)
+    weights = read or recorded.get("weights") != own.weights  # the same weights in other places count, too
     names_of = entry.names("inputs"), entry.names("outputs")
     now_outline = outline(now.model, *names_of) if was is not None and (graph or weights) else None
     if graph:
@@ -99,7 +98,9 @@ def content_changes(
     if weights:
         names = changed_weights(was, now_outline) if was and now_outline else []
         where = f": {first_few(names, _SHOWN, '; ')}" if names else ""
-        if is_unseen and not graph:
+        if not graph and not read:
+            yield Change("weights", CHANGED, "only weights that no node reads")
+        elif is_unseen and not graph:
             yield Change("weights", UNKNOWN, f"weights have other values, and no recorded input shows it{where}")
         else:
             yield Change("weights", result, f"other values{where}")

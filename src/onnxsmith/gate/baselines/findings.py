@@ -164,7 +164,7 @@ def _problems(baseline: Baseline, one: Found) -> Iterator[Problem]:
     unknown = [change for change in one.changes if change.result == UNKNOWN]
     if unknown:
         kinds = {change.kind for change in unknown}
-        again = baseline.command("record", file)
+        again = f"onnxsmith baseline record {shlex.quote(str(file))} --input inputs.npz -o other.json"
         yield Problem(
             "gate/not-compared",
             f"not all that is recorded of {one.name} could be compared",
@@ -172,7 +172,7 @@ def _problems(baseline: Baseline, one: Found) -> Iterator[Problem]:
             why="; ".join(change.what for change in unknown[:_SHOWN]),
             fix="leave the times out: --no-time; or measure longer: --seconds 10; or keep a baseline for each machine"
             if "slower" in kinds
-            else f"record inputs that read these weights: `{again} --input inputs.npz -o other.json`; if the change is "
+            else f"record inputs that read these weights: `{again}`; if the change is "
             f'meant, `{baseline.command("accept", file)} --reason "why it changed"`'
             if "weights" in kinds
             else "make the target available on this machine, or record the model again here",
