@@ -1,24 +1,27 @@
 """What the gate sees: regressions planted in models of a baseline, and reruns in which nothing changed.
 
-    PYTHONPATH=src:benchmarks:tools python benchmarks/gate.py [--reruns 200] [--timed-reruns 20] [--load 8]
+    PYTHONPATH=src:benchmarks:tools python benchmarks/gate.py [--reruns 200] [--timed-reruns 20] [--load 8] [--at-once 1]
 
 Six small networks are exported by plain torch and recorded. Each regression is planted in one file, and the baseline is
 checked without times: a wrong number in the weights, another attribute, a constant of the pre-processing, an order of
 classes, ports in another order or with other names, a larger file, more nodes. A regression counts as seen if the
 verdict is not `done`, and as named if one of its causes is the expected one. A rerun in which something is reported is
 a false alarm. Slower models (`slower_models.py`) are recorded and checked with their times; so are the reruns of
-`--timed-reruns`. The reruns happen while `--load` processes keep the machine busy.
+`--timed-reruns`. The reruns happen while `--load` processes keep the machine busy, and `--at-once` of them at the same
+time.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import tempfile
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -243,12 +246,20 @@ def planted_slower(folder: Path, baseline: Path) -> Iterator[tuple[str, bool, bo
         file.write_bytes(before)
 
 
+def verdict(baseline: Path, settings: Settings) -> str:
+    """The verdict on unchanged models, with what is worse."""
+    report = verbs.check([], baseline, settings)
+    worse = {f"{one.model} {one.kind}: {one.what}" for one in report.part(Baselines).changes if one.result == "worse"}
+    return "; ".join([report.verdict.value, *sorted(worse)])
+
+
 def main() -> None:
     """Measures and prints the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--reruns", type=int, default=200)
     parser.add_argument("--timed-reruns", type=int, default=20)
     parser.add_argument("--load", type=int, default=8, help="busy processes beside the reruns")
+    parser.add_argument("--at-once", type=int, default=1, help="reruns at the same time")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     import torch
@@ -273,10 +284,11 @@ def main() -> None:
         print(f"slower: reported {sum(seen for _, seen, _ in slower)} of {len(slower)},", end=" ")
         print(f"as slower {sum(is_slower for *_, is_slower in slower)}")
         print("load of the machine before the reruns:", *os.getloadavg(), flush=True)
-        with load(given.load):
+        spawn = multiprocessing.get_context("spawn")
+        with load(given.load), ProcessPoolExecutor(given.at_once, spawn) as pool:
             for file, settings, reruns in ((baseline, NO_TIMES, given.reruns), (timed, TIMES, given.timed_reruns)):
                 begin = time.monotonic()
-                verdicts = Counter(verbs.check([], file, settings).verdict.value for _ in range(reruns))
+                verdicts = Counter(pool.map(verdict, [file] * reruns, [settings] * reruns))
                 print(
                     f"reruns of {file.name}: {dict(verdicts)}, {time.monotonic() - begin:.0f} s, load",
                     *os.getloadavg(),

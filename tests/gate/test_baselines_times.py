@@ -36,11 +36,13 @@ class Bench:
     def __init__(self) -> None:
         self.rounds = [0.010 + 0.00001 * number for number in range(10)]
         self.peak = 100 * 2**20
+        self.later: list[float] = []
         self.calls = 0
         self.busy = False
 
     def __call__(self, file: Path, *, save: Any = None, against: Any = None, allow: float = 0.05, **_: Any) -> Any:
         self.calls += 1
+        self.rounds = self.later or self.rounds if self.calls > 1 else self.rounds
         subject = SimpleNamespace(label=str(file), on="onnxruntime", file=file, target=file)
         track = SimpleNamespace(ready=SimpleNamespace(subject=subject), lows=self.rounds)
         done: Any = SimpleNamespace(
@@ -138,6 +140,13 @@ def test_too_few_rounds_cannot_tell(file: Path, bench: Bench) -> None:
     assert found(report) == [("slower", "cannot tell")]
     assert report.verdict is Verdict.CANNOT_TELL
     assert report.problems[0].id == "gate/not-compared"
+    assert bench.calls == 4
+
+
+def test_measures_longer_after_too_few_rounds(file: Path, bench: Bench) -> None:
+    bench.later, bench.rounds, bench.calls = bench.rounds, bench.rounds[:3], 0
+    assert check(file).verdict is Verdict.DONE
+    assert bench.calls == 2
 
 
 def test_other_circumstances_cannot_tell(file: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

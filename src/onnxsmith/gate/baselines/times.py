@@ -27,6 +27,10 @@ _BUSY = 1.5
 """Sets the ratio from which a model is slower even if the machine was busy. A choice: with four busy processes on two
 cores, an unchanged model took 1.2 times as long, and no interval began above 1.1."""
 
+_LONGER = (1, 2, 4)
+"""Multiplies the seconds, one factor after the other, while there are too few rounds. A choice: each round starts a
+process, and on a busy machine that alone takes seconds."""
+
 
 def measured(file: Path, values: Mapping[str, Any], runtime: str, seconds: float) -> StoredTimes:
     """Measures a model on one input.
@@ -36,9 +40,12 @@ def measured(file: Path, values: Mapping[str, Any], runtime: str, seconds: float
     """
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
         saved = Path(folder) / "figures.json"
-        report = bench(file, subjects=(runtime,), inputs=values, seconds=seconds, save=saved).report
-        figures = json.loads(saved.read_text(encoding="utf-8"))
-    found = of_rounds(figures["subjects"][0]["logs"])
+        for longer in _LONGER:
+            report = bench(file, subjects=(runtime,), inputs=values, seconds=longer * seconds, save=saved).report
+            figures = json.loads(saved.read_text(encoding="utf-8"))
+            found = of_rounds(figures["subjects"][0]["logs"])
+            if found is not None:
+                break
     one = report.part(Latencies).subjects[0]
     return StoredTimes(
         median=_rounded(found.ratio if found else one.p50),
@@ -85,8 +92,18 @@ def time_changes(
     with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
         saved = Path(folder) / "figures.json"
         saved.write_text(json.dumps(recorded.figures), encoding="utf-8")
-        report = bench(file, subjects=(runtime,), inputs=values, seconds=seconds, against=saved, allow=allow).report
+        for longer in _LONGER:
+            report = bench(
+                file, subjects=(runtime,), inputs=values, seconds=longer * seconds, against=saved, allow=allow
+            ).report
+            if not _has_too_few_rounds(report):
+                break
     return list(_changes(report, recorded, allow)), report.part(Latencies).subjects[0].p50
+
+
+def _has_too_few_rounds(report: Report) -> bool:
+    part = report.part(Regressions)
+    return part.same_inputs and any(row.low is None for row in part.rows[:1])
 
 
 def _is_busy(report: Report) -> bool:
