@@ -1,13 +1,13 @@
 """What the gate sees: regressions planted in models of a baseline, and reruns in which nothing changed.
 
-    PYTHONPATH=src:benchmarks:tools python benchmarks/gate.py [--reruns 200] [--timed-reruns 20] [--load 8] [--at-once 1]
+    PYTHONPATH=src:benchmarks:tools python benchmarks/gate.py [--reruns 200] [--timed-reruns 20] [--load 8]
 
 Six small networks are exported by plain torch and recorded. Each regression is planted in one file, and the baseline is
 checked without times: a wrong number in the weights, another attribute, a constant of the pre-processing, an order of
 classes, ports in another order or with other names, a larger file, more nodes. A regression counts as seen if the
 verdict is not `done`, and as named if one of its causes is the expected one. A rerun in which something is reported is
 a false alarm. Slower models (`slower_models.py`) are recorded and checked with their times; so are the reruns of
-`--timed-reruns`. The reruns happen while `--load` processes keep the machine busy, and `--at-once` of them at the same
+`--timed-reruns`. The reruns happen while `--load` processes keep the machine busy, `--at-once` of them at the same
 time.
 """
 
