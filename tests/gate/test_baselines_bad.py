@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +21,7 @@ from onnxsmith.base.report.base import Report, Table
 from onnxsmith.base.report.parts.baselines import BaselineModel, Baselines
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli import application
-from onnxsmith.gate.baselines import baseline_file, recorder, verbs
+from onnxsmith.gate.baselines import baseline_file, data_file, recorder, verbs
 from onnxsmith.gate.baselines.settings import Settings
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
@@ -362,3 +364,47 @@ def test_many_models_are_shortened() -> None:
     assert table.rows_in_terminal is not None
     assert 99 in table.rows_in_terminal
     assert len(table.rows_in_terminal) == 20
+
+
+def test_two_processes_write_one_baseline(file: Path) -> None:
+    path, other = file.with_name("baseline.json"), file.with_name("n.onnx")
+    save(from_text(MODEL), other)
+    save(from_text(MODEL.replace("Neg", "Abs")), file)
+    words = [["record", str(other)], ["accept", str(file), "--reason", "why"]]
+    begin = [sys.executable, "-m", "onnxsmith", "baseline"]
+    started = [subprocess.Popen([*begin, *one, "-o", str(path), "--no-time", "--quiet"]) for one in words]
+    assert [one.wait() for one in started] == [0, 0]
+    models = json.loads(path.read_text())["models"]
+    assert list(models) == ["m.onnx", "n.onnx"]
+    assert models["m.onnx"]["history"]
+    assert verbs.check([], path, NO_TIME).verdict is Verdict.DONE
+    assert sorted(one.name for one in path.parent.iterdir()) == ["baseline.json", "baseline.zip", "m.onnx", "n.onnx"]
+
+
+def test_another_program_writes_while_models_are_measured(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, other = file.with_name("baseline.json"), file.with_name("n.onnx")
+    save(from_text(MODEL), other)
+    make = recorder.entry_of
+
+    def edited(*args: Any, **options: Any) -> Any:
+        path.write_text(path.read_text() + "\n")
+        return make(*args, **options)
+
+    monkeypatch.setattr(recorder, "entry_of", edited)
+    assert raised(lambda: verbs.record([other], path, NO_TIME)).id == "gate/baseline-changed"
+    monkeypatch.undo()
+    assert list(json.loads(path.read_text())["models"]) == ["m.onnx"]
+    assert verbs.record([other], path, NO_TIME).verdict is Verdict.DONE
+
+
+def test_a_check_reads_again_what_is_written_meanwhile(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, read = file.with_name("baseline.json"), data_file.read
+    save(from_text(MODEL.replace("Neg", "Abs")), file)
+
+    def late(*args: Any) -> Any:
+        monkeypatch.undo()
+        verbs.accept([file], path, "why", NO_TIME)
+        return read(*args)
+
+    monkeypatch.setattr(data_file, "read", late)
+    assert verbs.check([file], path, NO_TIME).verdict is Verdict.DONE
