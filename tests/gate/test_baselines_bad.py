@@ -63,6 +63,8 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "not text": (lambda path: path.write_bytes(b"\xff\xfe\0"), "gate/baseline-unreadable"),
     "a list": (lambda path: path.write_text("[]"), "gate/baseline-unreadable"),
     "no format": (lambda path: change(path, lambda data: data.pop("format")), "gate/baseline-unreadable"),
+    "a tolerance that is no number": (lambda path: tolerate(path, float("nan")), "gate/baseline-unreadable"),
+    "a negative tolerance": (lambda path: tolerate(path, -1.0), "gate/baseline-unreadable"),
     "newer": (lambda path: change(path, lambda data: data.update(format=3)), "gate/baseline-newer"),
     "a field less": (lambda path: change(path, lambda data: entry(data).pop("digests")), "gate/baseline-unreadable"),
     "another type": (lambda path: change(path, lambda data: entry(data).update(nodes=3)), "gate/baseline-unreadable"),
@@ -87,6 +89,11 @@ def old_input(data: Any) -> Any:
     data["format"] = 1
     entry(data).pop("digest")
     return entry(data)["cases"][0]["inputs"]["x"]
+
+
+def tolerate(path: Path, tolerance: float) -> None:
+    """Writes a tolerance into a file without digests."""
+    change(path, lambda data: (old_input(data), entry(data)["cases"][0]["outputs"]["y"].update(tolerance=tolerance)))
 
 
 def rewrite(path: Path, *, drop: bool) -> None:
@@ -205,6 +212,20 @@ def test_actions_that_say_too_little(file: Path) -> None:
     assert "graph: " in found.why
     verbs.accept([file], path, "why", NO_TIME)
     assert raised(lambda: verbs.accept([file], path, "why", NO_TIME)).id == "gate/nothing-changed"
+
+
+@pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf")])
+def test_a_limit_with_which_nothing_is_found_is_refused(file: Path, limit: float) -> None:
+    path = file.with_name("baseline.json")
+    for act in (baseline.record, lambda *args, **more: baseline.accept(*args, reason="why", **more)):
+        assert raised(lambda act=act: act(file, path, times=False, tolerance=limit)).id == "verify/tolerance"
+    assert raised(lambda: baseline.check(file, path, times=False, allow=limit)).id == "input/syntax"
+    assert raised(lambda: baseline.check(file, path, times=False, allow_size=limit)).id == "input/syntax"
+    shown = CliRunner().invoke(
+        application.app, ["baseline", "record", str(file), "-o", str(path), f"--tolerance={limit}"]
+    )
+    assert shown.exit_code == 2
+    assert "verify/tolerance" in shown.output
 
 
 def test_the_command(file: Path) -> None:

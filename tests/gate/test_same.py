@@ -102,6 +102,14 @@ def test_what_predict_functions_need(inputs: Any, options: Any, id_: str) -> Non
     assert caught.value.problem.id == f"gate/{id_}"
 
 
+@pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize(("name", "id_"), [("tolerance", "verify/tolerance"), ("overlap", "input/syntax")])
+def test_a_limit_with_which_nothing_is_found_is_refused(name: str, id_: str, limit: float) -> None:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        same(right, off, inputs=INPUTS, **{name: limit})
+    assert caught.value.problem.id == id_
+
+
 def test_two_files_are_compared_as_models(file: Path, tmp_path: Path) -> None:
     save(from_text(MODEL.replace("4,5", "4.04,5")), tmp_path / "off.onnx")
     assert_same(file, file)

@@ -23,6 +23,7 @@ from onnxsmith.gate.baselines.baseline_text import FORMAT, WITHOUT_DIGESTS, edit
 from onnxsmith.gate.baselines.data_file import Content
 from onnxsmith.gate.baselines.entry import Dropped, Entry
 from onnxsmith.graph.files.save import disk_problems
+from onnxsmith.verification.rounding import is_usable
 
 NAME = "baseline.json"
 _UNWRITTEN = "the baseline could not be written"
@@ -166,9 +167,20 @@ def _data(path: Path, written: str) -> _Data:
             )
         if type(found) is not int or found not in (WITHOUT_DIGESTS, FORMAT):
             raise ValueError(f"format {found!r}, this version reads {WITHOUT_DIGESTS} and {FORMAT}")
-        return TypeAdapter(_Data).validate_python(data)
+        read_data = TypeAdapter(_Data).validate_python(data)
+        _refuse_unusable_tolerances(read_data.models)
+        return read_data
     except (ValueError, KeyError, TypeError, RecursionError) as error:  # pydantic's is a ValueError
         raise _unreadable(path, _mistake(error)) from error
+
+
+def _refuse_unusable_tolerances(entries: Mapping[str, Entry]) -> None:
+    """Raises ValueError for a tolerance with which every number passes. JSON of Python has NaN and infinity."""
+    for name, entry in entries.items():
+        outputs = [one.tolerance for case in entry.cases for one in case.outputs.values()]
+        for tolerance in (entry.tolerance, *outputs):
+            if tolerance is not None and not is_usable(tolerance):
+                raise ValueError(f"models.{name}: a tolerance of {tolerance:g}")
 
 
 def _mistake(error: Exception) -> str:
