@@ -146,7 +146,7 @@ def _problems(baseline: Baseline, one: Found) -> Iterator[Problem]:
             "gate/model-new",
             f"the baseline has no model {one.name}",
             where=str(baseline.path),
-            why="nothing holds this model to anything",
+            why="nothing was recorded of this model, so a change for the worse would not be noticed",
             fix=f"record it: `{baseline.command('record', one.file or one.name)}`",
         )
         return
