@@ -83,7 +83,12 @@ BAD = Report(
         ),
     ),
     (
-        Problem("gate/worse", "a.onnx is worse than its baseline: weights, size", where="models/baseline.json"),
+        Problem(
+            "gate/worse",
+            "a.onnx is worse than its baseline: weights, size",
+            where="models/baseline.json",
+            why="weights: off by 1; size: grew by 9%",
+        ),
         Problem("gate/model-missing", "the model b.onnx is gone", where="models/baseline.json", fix="bring it back"),
         Problem("gate/not-compared", "not all that is recorded of c.onnx could be compared"),
         Problem("model/empty", "the file is empty", where="models/d.onnx, tensor 'w'", why="[see](0) {0}"),
@@ -278,7 +283,7 @@ def sarif(report: Report, folder: Path) -> dict[str, Any]:
     return run  # type: ignore[no-any-return]
 
 
-def test_sarif_has_a_result_for_each_problem_and_each_change(tmp_path: Path) -> None:
+def test_sarif_has_a_result_for_each_cause_and_each_problem_without_causes(tmp_path: Path) -> None:
     run = sarif(BAD, tmp_path)
     told = [
         (one["ruleId"], one["level"], one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"])
@@ -286,23 +291,33 @@ def test_sarif_has_a_result_for_each_problem_and_each_change(tmp_path: Path) -> 
     ]
     assert told == [
         ("gate/worse", "error", "models/a.onnx"),
+        ("gate/worse", "error", "models/a.onnx"),
         ("gate/model-missing", "error", "models/b.onnx"),
         ("gate/not-compared", "warning", "models/c.onnx"),
         ("model/empty", "error", "models/d.onnx"),
-        ("gate/worse", "error", "models/a.onnx"),
-        ("gate/worse", "error", "models/a.onnx"),
-        ("gate/model-missing", "error", "models/b.onnx"),
     ]
     texts = [one["message"]["text"] for one in run["results"]]
-    assert texts[4:6] == ["a.onnx: weights: off by 1", "a.onnx: size: grew by 9%"]
-    assert "\\[see](0)" in texts[3]
-    assert run["results"][3]["locations"][0]["logicalLocations"] == [{"name": "w", "kind": "tensor"}]
+    assert texts[:3] == [
+        "a.onnx: weights: off by 1\n  where: models/baseline.json",
+        "a.onnx: size: grew by 9%\n  where: models/baseline.json",
+        "b.onnx: the file of the model is gone\n  where: models/baseline.json\n  fix: bring it back",
+    ]
+    assert "\\[see](0)" in texts[4]
+    assert run["results"][4]["locations"][0]["logicalLocations"] == [{"name": "w", "kind": "tensor"}]
     marks = [json.dumps(one["partialFingerprints"]) for one in run["results"]]
     assert len(set(marks)) == len(marks)
     assert [json.dumps(one["partialFingerprints"]) for one in sarif(BAD, tmp_path)["results"]] == marks
     page = run["tool"]["driver"]["rules"][0]
     assert page["shortDescription"]["text"] == "a model is worse than its baseline"
     assert "## What helps" in page["help"]["markdown"]
+
+
+def test_markdown_says_a_cause_once(tmp_path: Path) -> None:
+    text = seen(written(BAD, tmp_path, "md"))
+    assert [text.count(one.what) for one in BAD.part(Baselines).changes] == [1] * 5
+    other = dataclasses.replace(BAD.problems[0], why="weights: off by 1; and the moon is full")
+    text = seen(written(dataclasses.replace(BAD, problems=(other,)), tmp_path, "md"))
+    assert "the moon is full" in text, "a reason that says more stays"
 
 
 def test_a_node_is_named_by_its_operator(tmp_path: Path) -> None:
@@ -354,7 +369,9 @@ def test_junit_has_a_case_for_each_model_and_question(tmp_path: Path) -> None:
     assert told["c.onnx", "time"] == [("failure", "cannot-tell")]
     assert told["d.onnx", "model"] == [("error", "failed")]
     assert len(told) == 3 * len(questions) + 2
-    assert str(BAD.problems[0]) in (cases["a.onnx", "size"][0].text or "")
+    assert cases["a.onnx", "size"][0].text == (
+        "size: grew by 9%\ngate/worse: a.onnx is worse than its baseline: weights, size\n  where: models/baseline.json"
+    )
     assert str(BAD.problems[1]) in (cases["b.onnx", "model"][0].text or "")
     assert str(BAD.problems[3]) in (cases["d.onnx", "model"][0].text or "")
 

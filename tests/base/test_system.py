@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -68,6 +69,54 @@ def test_a_held_file_is_not_taken_over_and_a_left_one_is(tmp_path: Path, kind: t
 def test_a_file_that_is_not_there_is_nobodys_to_take(tmp_path: Path, kind: type[locks.Locks]) -> None:
     with pytest.raises(FileNotFoundError), kind().taken_over(tmp_path / "owner"):
         pytest.fail("there is none")
+
+
+def test_blocks_that_wait_run_one_after_the_other(tmp_path: Path) -> None:
+    file, inside, most = tmp_path / "lock", [0], []
+    file.touch()  # of a process that was killed
+
+    def block() -> None:
+        for _ in range(20):
+            with locks.FileLocks().waiting(file):
+                inside[0] += 1
+                most.append(inside[0])
+                inside[0] -= 1
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(block) for _ in range(4)]:
+            done.result()
+    assert most == [1] * 80
+    assert not file.exists()
+
+
+@pytest.mark.usefixtures("windows_files")
+def test_a_block_waits_where_open_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ways, file, said = locks.OpenFiles(), tmp_path / "lock", []
+    file.touch()  # of a process that was killed
+    held = ExitStack()
+    held.enter_context(ways.waiting(file))
+
+    def pause(_: float) -> None:
+        said.append("waited")
+        held.close()
+
+    monkeypatch.setattr(locks.time, "sleep", pause)
+    with ways.waiting(file):
+        said.append("entered")
+    assert said == ["waited", "entered"]
+    assert not file.exists()
+
+
+def test_a_block_runs_without_a_lock_where_the_file_system_knows_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(locks, "_fcntl", SimpleNamespace(flock=flock, LOCK_EX=2, LOCK_NB=4))
+    with locks.FileLocks().waiting(tmp_path / "lock"):
+        assert list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())
 
 
 def test_no_lock_is_left_where_the_file_system_knows_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

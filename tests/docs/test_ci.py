@@ -139,6 +139,24 @@ def test_the_workflow_stops_a_worse_model_and_comments(repository: Repository) -
     assert comment[len(shown) :].startswith("\n\n<details><summary>Time</summary>")
 
 
+def test_the_workflow_stops_a_model_without_an_entry(repository: Repository) -> None:
+    save(from_text(MODEL), repository.folder / "models" / "new.onnx")
+    subprocess.run(["git", "add", "-A"], cwd=repository.folder, check=True)
+    failed, printed = job(repository)
+    assert failed == ["baseline"], printed
+    comment = (repository.folder.parent / "comment.md").read_text(encoding="utf-8")
+    assert "gate/model-new" in comment
+    assert "onnxsmith baseline record models/new.onnx -o baseline.json" in comment
+
+
+def test_the_workflow_stops_a_model_that_is_gone(repository: Repository) -> None:
+    subprocess.run(["git", "rm", "-q", "--cached", "models/classifier.onnx"], cwd=repository.folder, check=True)
+    (repository.folder / "models" / "classifier.onnx").unlink()
+    failed, printed = job(repository)
+    assert "baseline" in failed, printed
+    assert "gate/model-missing" in (repository.folder.parent / "comment.md").read_text(encoding="utf-8")
+
+
 def test_the_workflow_stops_a_pickle(repository: Repository) -> None:
     (repository.folder / "models" / "classifier.pt").write_bytes(b"\x80\x02}q\x00X\x01\x00\x00\x00aq\x01K\x01s.")
     subprocess.run(["git", "add", "-A"], cwd=repository.folder, check=True)
@@ -147,15 +165,18 @@ def test_the_workflow_stops_a_pickle(repository: Repository) -> None:
     assert (repository.folder.parent / "gh.txt").read_text() == "pr comment 7 --body-file reports/guard.md\n"
 
 
-@pytest.mark.parametrize("is_worse", [False, True])
-def test_the_pipeline(repository: Repository, is_worse: bool) -> None:
-    if is_worse:
+@pytest.mark.parametrize("state", ["as recorded", "worse", "new"])
+def test_the_pipeline(repository: Repository, state: str) -> None:
+    if state == "worse":
         repository.worsen()
+    if state == "new":
+        save(from_text(MODEL), repository.folder / "models" / "new.onnx")
+        subprocess.run(["git", "add", "-A"], cwd=repository.folder, check=True)
     about = yaml.safe_load(BLOCKS[PIPELINE])["models"]
     installed(about["before_script"][0])
     lines = ["set -o pipefail", *about["before_script"][1:], *about["script"]]
     done = repository.run("\n".join(lines))
-    assert bool(done.returncode) == is_worse, done.stdout
+    assert bool(done.returncode) == (state != "as recorded"), done.stdout
     assert {
         "guard.md",
         "guard.xml",

@@ -68,6 +68,7 @@ SAME = {
     "no boxes": (detections(BOXES[:0], SCORES[:0], LABELS[:0]), detections(BOXES[:0], SCORES[:0], LABELS[:0])),
     "scores nearly tied": ({"a": 0.5, "b": 0.5001}, {"b": 0.5, "a": 0.5001}),
     "best two, cut at a tie": ([("a", 0.6), ("b", 0.2)], [("a", 0.6), ("c", 0.2004)]),
+    "scores that are no numbers": ({"a": 0.5, "b": np.nan, "c": np.inf}, {"a": 0.5, "b": np.nan, "c": np.inf}),
     "labels and scores": ([{"label": "x", "score": 0.9}, {"label": "y", "score": 0.1}],) * 2,
 }
 OTHER = {
@@ -86,6 +87,9 @@ OTHER = {
     "a box moved": (detections(), detections(moved(3.3)), "box"),
     "a whole box moved by two": (detections(), detections(moved(2, 2)), "box"),
     "a label": (detections(), detections(labels=np.array([1, 2, 1])), "box"),
+    "a score that is no number": (detections(), detections(scores=np.array([0.9, np.nan, 0.7])), "score"),
+    "a score by name that is no number": ({"a": 0.5, "b": 0.1}, {"a": 0.5, "b": np.nan}, "score"),
+    "a score by name in place of none": ({"a": 0.5, "b": np.nan}, {"a": 0.5, "b": 0.1}, "score"),
     "a score": (detections(), detections(scores=np.array([0.9, 0.8, 0.69])), "score"),
     "the order of labels": (detections(), detections(labels=LABELS[::-1]), "box"),
     "all boxes lost": (detections(), detections(BOXES[:0], SCORES[:0], LABELS[:0]), "count"),

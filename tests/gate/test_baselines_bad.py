@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +21,7 @@ from onnxsmith.base.report.base import Report, Table
 from onnxsmith.base.report.parts.baselines import BaselineModel, Baselines
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli import application
-from onnxsmith.gate.baselines import baseline_file, recorder, verbs
+from onnxsmith.gate.baselines import baseline_file, data_file, recorder, verbs
 from onnxsmith.gate.baselines.settings import Settings
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
@@ -61,6 +63,8 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "not text": (lambda path: path.write_bytes(b"\xff\xfe\0"), "gate/baseline-unreadable"),
     "a list": (lambda path: path.write_text("[]"), "gate/baseline-unreadable"),
     "no format": (lambda path: change(path, lambda data: data.pop("format")), "gate/baseline-unreadable"),
+    "a tolerance that is no number": (lambda path: tolerate(path, float("nan")), "gate/baseline-unreadable"),
+    "a negative tolerance": (lambda path: tolerate(path, -1.0), "gate/baseline-unreadable"),
     "newer": (lambda path: change(path, lambda data: data.update(format=3)), "gate/baseline-newer"),
     "a field less": (lambda path: change(path, lambda data: entry(data).pop("digests")), "gate/baseline-unreadable"),
     "another type": (lambda path: change(path, lambda data: entry(data).update(nodes=3)), "gate/baseline-unreadable"),
@@ -85,6 +89,11 @@ def old_input(data: Any) -> Any:
     data["format"] = 1
     entry(data).pop("digest")
     return entry(data)["cases"][0]["inputs"]["x"]
+
+
+def tolerate(path: Path, tolerance: float) -> None:
+    """Writes a tolerance into a file without digests."""
+    change(path, lambda data: (old_input(data), entry(data)["cases"][0]["outputs"]["y"].update(tolerance=tolerance)))
 
 
 def rewrite(path: Path, *, drop: bool) -> None:
@@ -203,6 +212,20 @@ def test_actions_that_say_too_little(file: Path) -> None:
     assert "graph: " in found.why
     verbs.accept([file], path, "why", NO_TIME)
     assert raised(lambda: verbs.accept([file], path, "why", NO_TIME)).id == "gate/nothing-changed"
+
+
+@pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf")])
+def test_a_limit_with_which_nothing_is_found_is_refused(file: Path, limit: float) -> None:
+    path = file.with_name("baseline.json")
+    for act in (baseline.record, lambda *args, **more: baseline.accept(*args, reason="why", **more)):
+        assert raised(lambda act=act: act(file, path, times=False, tolerance=limit)).id == "verify/tolerance"
+    assert raised(lambda: baseline.check(file, path, times=False, allow=limit)).id == "input/syntax"
+    assert raised(lambda: baseline.check(file, path, times=False, allow_size=limit)).id == "input/syntax"
+    shown = CliRunner().invoke(
+        application.app, ["baseline", "record", str(file), "-o", str(path), f"--tolerance={limit}"]
+    )
+    assert shown.exit_code == 2
+    assert "verify/tolerance" in shown.output
 
 
 def test_the_command(file: Path) -> None:
@@ -362,3 +385,47 @@ def test_many_models_are_shortened() -> None:
     assert table.rows_in_terminal is not None
     assert 99 in table.rows_in_terminal
     assert len(table.rows_in_terminal) == 20
+
+
+def test_two_processes_write_one_baseline(file: Path) -> None:
+    path, other = file.with_name("baseline.json"), file.with_name("n.onnx")
+    save(from_text(MODEL), other)
+    save(from_text(MODEL.replace("Neg", "Abs")), file)
+    words = [["record", str(other)], ["accept", str(file), "--reason", "why"]]
+    begin = [sys.executable, "-m", "onnxsmith", "baseline"]
+    started = [subprocess.Popen([*begin, *one, "-o", str(path), "--no-time", "--quiet"]) for one in words]
+    assert [one.wait() for one in started] == [0, 0]
+    models = json.loads(path.read_text())["models"]
+    assert list(models) == ["m.onnx", "n.onnx"]
+    assert models["m.onnx"]["history"]
+    assert verbs.check([], path, NO_TIME).verdict is Verdict.DONE
+    assert sorted(one.name for one in path.parent.iterdir()) == ["baseline.json", "baseline.zip", "m.onnx", "n.onnx"]
+
+
+def test_another_program_writes_while_models_are_measured(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, other = file.with_name("baseline.json"), file.with_name("n.onnx")
+    save(from_text(MODEL), other)
+    make = recorder.entry_of
+
+    def edited(*args: Any, **options: Any) -> Any:
+        path.write_text(path.read_text() + "\n")
+        return make(*args, **options)
+
+    monkeypatch.setattr(recorder, "entry_of", edited)
+    assert raised(lambda: verbs.record([other], path, NO_TIME)).id == "gate/baseline-changed"
+    monkeypatch.undo()
+    assert list(json.loads(path.read_text())["models"]) == ["m.onnx"]
+    assert verbs.record([other], path, NO_TIME).verdict is Verdict.DONE
+
+
+def test_a_check_reads_again_what_is_written_meanwhile(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, read = file.with_name("baseline.json"), data_file.read
+    save(from_text(MODEL.replace("Neg", "Abs")), file)
+
+    def late(*args: Any) -> Any:
+        monkeypatch.undo()
+        verbs.accept([file], path, "why", NO_TIME)
+        return read(*args)
+
+    monkeypatch.setattr(data_file, "read", late)
+    assert verbs.check([file], path, NO_TIME).verdict is Verdict.DONE

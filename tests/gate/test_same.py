@@ -54,6 +54,60 @@ def test_arguments_by_position_and_by_name(file: Path) -> None:
     assert_same(lambda x: x @ W, file, [{"x": INPUTS[0]}])
 
 
+def test_what_is_no_list_is_one_input() -> None:
+    assert "the same answers to 1 input" in same(right, right, inputs=INPUTS[0]).headline
+    assert "1 input" in same(str.upper, lambda text: text.upper(), inputs="abc").headline
+    assert "1 input" in same(lambda n: n * 1.5, lambda n: 1.5 * n, inputs=3).headline
+    assert "3 inputs" in same(right, right, inputs=iter(INPUTS)).headline
+
+
+def test_a_mapping_is_named_arguments_or_names_of_inputs() -> None:
+    def two(x: Any, scale: float = 1.0) -> Any:
+        return x * scale
+
+    assert "to 1 input" in same(two, lambda x, scale: x * scale, inputs={"x": INPUTS[0], "scale": 2.0}).headline
+    assert "to 2 inputs" in same(two, two, inputs={"x": INPUTS[0], "y": INPUTS[1]}).headline
+    assert "to 2 inputs" in same(two, lambda x, **more: two(x, **more), inputs={"a": 1.0, "b": 2.0}).headline
+
+
+CONSTANT = {
+    "zeros": (lambda x: np.zeros(3), INPUTS),
+    "ones": (lambda x: {"a": np.ones(3), "b": "text"}, INPUTS),
+    "a label": (lambda x: "day", INPUTS),
+    "one input": (lambda x: np.ones(3), INPUTS[:1]),
+    "one input by name": (lambda x: np.ones(3), {"x": INPUTS[0]}),
+    "one path": (lambda path: np.zeros(3), "photo.png"),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANT)
+def test_answers_that_do_not_depend_on_inputs_are_no_pass(name: str) -> None:
+    function, inputs = CONSTANT[name]
+    report = same(function, function, inputs=inputs)
+    assert (report.verdict, report.problems[0].id) == (Verdict.CANNOT_TELL, "gate/constant-answers")
+    with pytest.raises(AssertionError, match="gate/constant-answers"):
+        assert_same(function, function, inputs)
+
+
+BUFFER = np.zeros(3)
+DEPENDING = {
+    "a sum": (lambda x: x.sum(), np.ones((2, 2), np.float32)),
+    "an order": (lambda x: x / np.abs(x).max(), np.array([1.0, 2.0])),
+    "integers": (lambda ids: ids * 0.5, np.array([1, 2])),
+    "a function that refuses other values": (lambda x: {1.0: np.ones(2)}[float(x[0])], np.ones(1)),
+    "a buffer that is used again": (lambda x: np.copyto(BUFFER, x[0]) or BUFFER, INPUTS),
+    "a label": (lambda x: "day", INPUTS[:1]),
+}
+
+
+@pytest.mark.parametrize("name", DEPENDING)
+def test_answers_that_depend_on_inputs_pass(name: str) -> None:
+    function, inputs = DEPENDING[name]
+    report = same(function, function, inputs=inputs)
+    assert report.verdict is Verdict.DONE
+    assert bool(report.notes) == (name == "a label")
+
+
 def test_inputs_with_names_are_named() -> None:
     report = same(right, off, inputs={"the first": INPUTS[0]})
     assert "the first" in report.problems[0].where
@@ -102,6 +156,14 @@ def test_what_predict_functions_need(inputs: Any, options: Any, id_: str) -> Non
     assert caught.value.problem.id == f"gate/{id_}"
 
 
+@pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize(("name", "id_"), [("tolerance", "verify/tolerance"), ("overlap", "input/syntax")])
+def test_a_limit_with_which_nothing_is_found_is_refused(name: str, id_: str, limit: float) -> None:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        same(right, off, inputs=INPUTS, **{name: limit})
+    assert caught.value.problem.id == id_
+
+
 def test_two_files_are_compared_as_models(file: Path, tmp_path: Path) -> None:
     save(from_text(MODEL.replace("4,5", "4.04,5")), tmp_path / "off.onnx")
     assert_same(file, file)
@@ -143,6 +205,9 @@ def test_a_module(file: Path) -> None:
         assert_same((whole, example), (fused, example))
     with pytest.raises(AssertionError, match="gate/no-inputs"):
         assert_same(module, file)
+    assert_same(module, path, torch.rand(2, 3))
+    assert_same(module, path, {"input": torch.rand(2, 3)})
+    assert_same(module, lambda x: module.eval()(x), torch.rand(2, 3))
 
 
 @pytest.mark.torch

@@ -4,7 +4,7 @@ return."""
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,16 @@ from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.answers import AnswerDifference, Answers
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import several
+from onnxsmith.gate import answer_power, given_inputs
 from onnxsmith.gate.answer_comparison import differences
 from onnxsmith.gate.answers.base import OVERLAP, Counts, Difference, Limits
 from onnxsmith.gate.predict_function import Predict, call, is_function, is_module, named, of_side
 
 _MOST = 100
 """The most differences that a report lists. A choice: the first ones tell the kind."""
+_DOUBTS = {"gate/unsteady", "gate/empty-answers", "gate/constant-answers"}
+"""Names the problems with which nothing can be told."""
+_ONE_INPUT = "there is one input, so nothing shows that answers depend on inputs: give two with different answers"
 
 
 def same(
@@ -35,13 +39,16 @@ def same(
     """Compares two sides on the same inputs.
 
     If one side is a predict function, both are called on each of `inputs`: a tuple is the positional arguments of a
-    call, a mapping its named ones if the function has such parameters, anything else its only argument. Answers are
+    call, a mapping its named ones if the function has such parameters, anything else its only argument. An array or
+    another object that is no collection is one input, and so is a mapping from parameters. Answers are
     compared by what they are: arrays relative to their largest magnitude, boxes by intersection over union of at least
     `overlap`, scores by name and rank, texts and all else by equality. `tolerance` replaces the limits of arrays and
     scores.
 
     Other sides are those of `compare`, which is called with `inputs`, `tolerance` and `options`. A torch module takes
     the first of `inputs` as its example.
+
+    If every answer is the same whatever the input, the comparison could not have failed: the verdict is `cannot-tell`.
 
     Raises:
         OnnxsmithError: `gate/no-inputs` for predict functions without inputs, `gate/option` for an option that predict
@@ -56,7 +63,7 @@ def same(
             why="it is about the inputs that are generated for a model, or about its runs",
             fix="leave it out, or compare the model files themselves",
         )
-    given = list(inputs.items()) if isinstance(inputs, Mapping) else list(enumerate(inputs, 1))
+    given = given_inputs.labelled(inputs, [one for one in (reference, candidate) if is_function(one)])
     if not given:
         raise problem(
             "gate/no-inputs",
@@ -81,14 +88,15 @@ def _of_models(
     sides = []
     for side in (reference, candidate):
         if is_module(side):
-            if not isinstance(inputs, Sequence) or not inputs or isinstance(inputs, str):
+            args = given_inputs.example(side, inputs)
+            if args is None:
                 raise problem(
                     "gate/no-inputs",
                     "a torch module needs an example of its inputs",
                     where=named(side),
                     fix="give one: inputs=[(torch.rand(1, 3, 224, 224),)]",
                 )
-            side = (side, inputs[0] if isinstance(inputs[0], tuple) else (inputs[0],))
+            side = (side, args)
         sides.append(side)
     more = {} if any(map(is_module, (reference, candidate))) else {"inputs": inputs}
     return compare(sides[0], sides[1], tolerance=tolerance, **more, **options).report
@@ -102,13 +110,14 @@ class _Calls:
     functions: tuple[Predict, Predict]
     limits: Limits
 
-    def report(self, given: Iterable[tuple[Any, Any]]) -> Report:
+    def report(self, inputs: Sequence[tuple[str, Any]]) -> Report:
+        """Calls both functions on each input, and returns the report."""
         counts = Counts()
         rows: list[AnswerDifference] = []
         problems: list[Problem] = []
-        inputs = list(given)
-        for number, (label, one) in enumerate(inputs):
-            text = label if isinstance(label, str) else f"input {label}"
+        first: list[Any] = []
+        equal = 0
+        for number, (text, one) in enumerate(inputs):
             try:
                 answers = [self._answer(side, one, text) for side in (0, 1)]
                 again = [self._answer(side, one, text) for side in (0, 1)] if number == 0 else answers
@@ -119,20 +128,26 @@ class _Calls:
             problems += [self._unsteady(side, text, found[0]) for side, found in enumerate(moved) if found]
             found = differences(answers[0], answers[1], self.limits, counts)
             rows += [AnswerDifference(text, one.at, one.kind, one.what) for one in found]
+            first = first or [answer_power.copied(answers[0])]
+            equal += answer_power.are_equal(first[0], answers[0])
         part = Answers(*self.names, len(inputs), counts.compared, counts.largest, tuple(rows[:_MOST]))
         if rows and not any(one.id == "gate/unsteady" for one in problems):
             problems.insert(0, self._different(rows))
         elif not problems and not counts.compared:
             problems.append(self._empty(len(inputs)))
-        doubtful = {"gate/unsteady", "gate/empty-answers"}
+        elif not problems and (
+            equal == len(inputs) > 1
+            or (len(inputs) == 1 and answer_power.is_constant(self.functions[0], inputs[0][1], first[0]))
+        ):
+            problems.append(self._constant(len(inputs)))
         verdict = Verdict.DONE
         if problems:
-            only_doubts = {one.id for one in problems} <= doubtful
-            verdict = Verdict.CANNOT_TELL if only_doubts else Verdict.DIFFERENT
+            verdict = Verdict.CANNOT_TELL if {one.id for one in problems} <= _DOUBTS else Verdict.DIFFERENT
         said = {Verdict.DONE: "the same answers to", Verdict.DIFFERENT: "DIFFERENT answers to"}
         words = said.get(verdict, "CANNOT TELL on")
         headline = f"{self.names[0]} and {self.names[1]}: {words} {several(len(inputs), 'input')}"
-        return Report("compare", verdict, (part,), tuple(problems), headline=headline)
+        notes = [_ONE_INPUT] if len(inputs) == 1 and first and not answer_power.has_floats(first[0]) else []
+        return Report("compare", verdict, (part,), tuple(problems), notes=tuple(notes), headline=headline)
 
     def _answer(self, side: int, given: Any, label: str) -> Any:
         try:
@@ -174,6 +189,18 @@ class _Calls:
             where=several(inputs, "input"),
             why="two functions that find nothing agree, whatever they compute",
             fix="give inputs with an answer that is not empty",
+        )
+
+    def _constant(self, inputs: int) -> Problem:
+        return Problem(
+            "gate/constant-answers",
+            "the answers do not depend on the inputs",
+            where=several(inputs, "input"),
+            why="every answer is the same, so two functions that ignore their inputs would agree, too"
+            if inputs > 1
+            else "the answer is the same for changed copies of the input, or all its numbers are 0",
+            fix="give inputs with different answers; or let the functions return what comes before the last step, such "
+            "as the scores before a threshold",
         )
 
 

@@ -78,14 +78,16 @@ def assert_same(reference: Any, candidate: Any, inputs: Any = (), **options: Any
     A side is what `onnxsmith.compare` takes (a path, a model, `(module, args)`), a torch module, or a predict function:
     anything that is called with an input and returns an answer, pre- and post-processing included. `inputs` are those
     of `compare` for models. For predict functions they are a list: a tuple is the positional arguments of a call, a
-    mapping its named ones, anything else the only argument.
+    mapping its named ones, anything else the only argument. An array, a tensor, a text or a path in place of the list
+    is one input, and so is a mapping from the parameters of the functions. Another mapping gives inputs names.
 
     Models are compared on generated inputs, too, with the tolerance that rounding explains. Answers of predict
     functions are compared by what they are: arrays relative to their largest magnitude (1e-4, in half precision 1e-2),
     boxes by their overlap (`overlap`, 0.99), scores by name and rank (1e-3), texts and all else by equality.
     `tolerance` replaces the limits of numbers; other `options` are those of `compare`.
 
-    A comparison that could not have failed is no pass: the assertion also fails if the verdict is `cannot-tell`.
+    A comparison that could not have failed is no pass: the assertion also fails if the verdict is `cannot-tell`, such
+    as for predict functions whose answers are the same for all inputs.
 
     Raises:
         AssertionError: if the sides differ, or the comparison cannot tell, or cannot be made.

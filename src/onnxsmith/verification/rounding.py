@@ -192,13 +192,27 @@ def asked(tolerance: float) -> Rounding:
     Raises:
         OnnxsmithError: `verify/tolerance` if it is negative, infinite or NaN.
     """
-    if not (math.isfinite(tolerance) and tolerance >= 0):
+    refuse_unusable(tolerance)
+    return replace(counted(1, 1, 2.0**-24), given=tolerance)
+
+
+def is_usable(tolerance: float) -> bool:
+    """Whether a tolerance can decide anything: with NaN and infinity every difference passes."""
+    return math.isfinite(tolerance) and tolerance >= 0
+
+
+def refuse_unusable(tolerance: float) -> None:
+    """Raises if a tolerance cannot decide anything.
+
+    Raises:
+        OnnxsmithError: `verify/tolerance` if it is negative, infinite or NaN.
+    """
+    if not is_usable(tolerance):
         raise problem(
             "verify/tolerance",
             f"a tolerance of {tolerance:g} is not usable",
             fix="give a fraction of an output's scale: --tolerance 0.01; or leave it out",
         )
-    return replace(counted(1, 1, 2.0**-24), given=tolerance)
 
 
 def roundings(

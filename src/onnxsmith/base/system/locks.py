@@ -1,8 +1,11 @@
-"""Makes files that belong to a living process, so that files of dead processes can be recognised."""
+"""Makes files that belong to a living process, so that files of dead processes can be recognised. Lets processes wait
+for each other."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -14,6 +17,9 @@ try:
     import fcntl as _fcntl
 except ImportError:  # Windows
     _fcntl = None
+
+_PAUSE = 0.05
+"""Sets the seconds between two attempts on a system that cannot wait for a lock. A choice."""
 
 
 class Locks(ABC):
@@ -30,6 +36,15 @@ class Locks(ABC):
 
         Raises:
             OSError: the file does not exist, or a process holds it.
+        """
+
+    @abstractmethod
+    def waiting(self, file: Path) -> AbstractContextManager[None]:
+        """Waits until no other process or thread holds `file`, and holds it while the block runs. The file exists for
+        that time only. If the file system has no locks, the block runs without one.
+
+        Raises:
+            OSError: the file cannot be made.
         """
 
 
@@ -59,6 +74,38 @@ class FileLocks(Locks):
         finally:
             os.close(lock)
 
+    @contextmanager
+    def waiting(self, file: Path) -> Iterator[None]:
+        lock = _waited_for(file)
+        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)  # while it is held: whoever waits sees that the file is another
+            os.close(lock)
+
+
+def _waited_for(file: Path) -> int:
+    assert _fcntl is not None
+    while True:
+        lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o666)
+        try:
+            with contextlib.suppress(OSError):  # the file system has no locks
+                _fcntl.flock(lock, _fcntl.LOCK_EX)
+            if _is_named(lock, file):
+                return lock
+        except BaseException:  # Ctrl-C while it waits
+            os.close(lock)
+            raise
+        os.close(lock)
+
+
+def _is_named(lock: int, file: Path) -> bool:
+    """Whether the open file still has its name: the process that held it before has removed it otherwise."""
+    try:
+        return os.path.samestat(os.fstat(lock), file.stat())
+    except FileNotFoundError:
+        return False
+
 
 class OpenFiles(Locks):
     """Windows: a file that Python has open cannot be removed; a file that can be removed belongs to nobody."""
@@ -73,6 +120,22 @@ class OpenFiles(Locks):
     def taken_over(self, file: Path) -> Iterator[None]:
         file.unlink()
         yield
+
+    @contextmanager
+    def waiting(self, file: Path) -> Iterator[None]:
+        lock: int | None = None
+        while lock is None:
+            try:
+                lock = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+            except FileExistsError:
+                with contextlib.suppress(OSError):
+                    file.unlink()  # of a process that has ended
+                time.sleep(_PAUSE)
+        try:
+            yield
+        finally:
+            os.close(lock)
+            file.unlink(missing_ok=True)
 
 
 HERE: Locks = OpenFiles() if _fcntl is None else FileLocks()

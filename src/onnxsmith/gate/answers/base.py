@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from onnxsmith.base.problem import problem
+from onnxsmith.verification.rounding import refuse_unusable
 
 TOLERANCES = {"float16": 1e-2, "bfloat16": 5e-2, "float32": 1e-4, "float64": 1e-4}
 """Maps a dtype to the largest difference of an array, relative to its largest magnitude. A choice: other kernels of one
@@ -23,10 +27,24 @@ quarter of a pixel; rounding in float32 moves it by a thousandth."""
 @dataclass(frozen=True)
 class Limits:
     """Says how far two answers may be apart. `tolerance` replaces the limits of arrays and scores; `overlap` is the
-    least intersection over union of two boxes that are the same."""
+    least intersection over union of two boxes that are the same.
+
+    Raises:
+        OnnxsmithError: `verify/tolerance`, `input/syntax` for a limit with which nothing could be found.
+    """
 
     tolerance: float | None = None
     overlap: float = OVERLAP
+
+    def __post_init__(self) -> None:
+        if self.tolerance is not None:
+            refuse_unusable(self.tolerance)
+        if not 0 < self.overlap <= 1:
+            raise problem(
+                "input/syntax",
+                f"overlap={self.overlap:g} is not an overlap of boxes",
+                fix="write a share above 0 and up to 1: overlap=0.99",
+            )
 
     def of_array(self, dtype: np.dtype[Any]) -> float:
         """Returns the largest difference of an array of this dtype, relative to its largest magnitude."""
@@ -59,6 +77,13 @@ class Counts:
         """Counts `count` compared things, of which the farthest apart took `share` of its limit."""
         self.compared += count
         self.largest = max(self.largest, share)
+
+
+def distance(ours: float, theirs: float) -> float:
+    """Returns how far two numbers are apart: 0 for two NaN or equal infinities, infinity for one alone."""
+    if ours == theirs or (math.isnan(ours) and math.isnan(theirs)):
+        return 0.0
+    return abs(ours - theirs) if math.isfinite(ours) and math.isfinite(theirs) else math.inf
 
 
 class Kind(ABC):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onnxsmith.base.words import several
-from onnxsmith.gate.answers.base import Counts, Difference, Kind, Limits
+from onnxsmith.gate.answers.base import Counts, Difference, Kind, Limits, distance
 
 _BOXES = {"boxes": "xyxy", "bboxes": "xyxy", "xyxy": "xyxy", "xywh": "xywh", "cxcywh": "cxcywh"}
 """Maps a key of an answer to the form of its boxes: corners, a corner and a size, a centre and a size."""
@@ -77,8 +77,8 @@ class Detections(Kind):
             yield Difference(f"{at}[{other}]", "box", f"{_said(b, other)} is in the second answer only")
         if a.scores is not None and b.scores is not None:
             for m, n in pairs:
-                apart = abs(float(a.scores[m]) - float(b.scores[n]))
-                if apart > limits.of_scores * max(1.0, abs(float(a.scores[m]))):
+                score, apart = float(a.scores[m]), distance(float(a.scores[m]), float(b.scores[n]))
+                if apart > limits.of_scores * (max(1.0, abs(score)) if np.isfinite(score) else 1.0):
                     yield Difference(f"{at}[{m}]", "score", f"{a.scores[m]:.4g} and {b.scores[n]:.4g} of {_said(a, m)}")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.gate.answers.base import Counts, Difference, Kind, Limits
+from onnxsmith.gate.answers.base import Counts, Difference, Kind, Limits, distance
 
 _SHOWN = 3
 """The most names that a difference lists. A choice."""
@@ -23,7 +23,7 @@ class Ranking(Kind):
         a, b = _scores(ours), _scores(theirs)
         assert a is not None
         assert b is not None
-        limit = limits.of_scores * max(1.0, max(map(abs, a.values()), default=0.0))
+        limit = limits.of_scores * max((1.0, *(abs(one) for one in a.values() if np.isfinite(one))))
         for first, second, said in ((a, b, "first"), (b, a, "second")):
             # A list of the best names may end between two equal scores: then either may be the last.
             is_cut = isinstance(ours, Sequence) and len(first) == len(second)
@@ -33,7 +33,7 @@ class Ranking(Kind):
                 names = ", ".join(map(repr, gone[:_SHOWN]))
                 yield Difference(at, "names", f"{names}{', …' if len(gone) > _SHOWN else ''} in the {said} answer only")
         shared = [name for name in a if name in b]
-        apart = {name: abs(a[name] - b[name]) for name in shared}
+        apart = {name: distance(a[name], b[name]) for name in shared}
         counts.add(len(shared), max((gap / limit for gap in apart.values() if gap <= limit), default=0.0))
         far = max(apart, key=lambda name: apart[name], default=None)
         if far is not None and apart[far] > limit:

@@ -7,27 +7,33 @@ import os
 import shlex
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base.clock import stage
 from onnxsmith.base.folders import replacing
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.system import locks
 from onnxsmith.base.words import in_place_of
 from onnxsmith.gate.baselines import data_file
 from onnxsmith.gate.baselines.baseline_text import FORMAT, WITHOUT_DIGESTS, edited, sealed, text
 from onnxsmith.gate.baselines.data_file import Content
 from onnxsmith.gate.baselines.entry import Dropped, Entry
 from onnxsmith.graph.files.save import disk_problems
+from onnxsmith.verification.rounding import is_usable
 
 NAME = "baseline.json"
+_UNWRITTEN = "the baseline could not be written"
 
 
 @dataclass(frozen=True)
 class Baseline:
     """A baseline in memory. Models are named relative to its folder. `edited` are the models whose entries were changed
-    by hand. `is_old` says that the file has a format in which nothing shows that."""
+    by hand. `is_old` says that the file has a format in which nothing shows that. `was` is the text that was read, None
+    for a new file."""
 
     path: Path
     entries: dict[str, Entry]
@@ -35,6 +41,7 @@ class Baseline:
     dropped: list[Dropped] = field(default_factory=list)
     edited: Collection[str] = frozenset()
     is_old: bool = False
+    was: str | None = None
 
     def name_of(self, model: str | Path) -> str:
         """Returns the name that a model file has in this baseline."""
@@ -100,10 +107,20 @@ def read(path: Path, models: Sequence[str | Path] = ()) -> Baseline:
     Raises:
         OnnxsmithError: `gate/no-baseline`, `gate/baseline-unreadable`, `gate/baseline-newer`, `gate/baseline-data`.
     """
-    data = _data(path, _text(path, models))
+    was = _text(path, models)
+    try:
+        return _read(path, was)
+    except OnnxsmithError:
+        if _text(path, models) == was:
+            raise
+        return read(path, models)  # another process wrote both files between the two looks
+
+
+def _read(path: Path, was: str) -> Baseline:
+    data = _data(path, was)
     entries, is_old = data.models, data.format == WITHOUT_DIGESTS
     content = data_file.read(data_file.beside(path), set(_files(entries.values())))
-    return Baseline(path, entries, content, data.dropped, frozenset() if is_old else edited(entries), is_old)
+    return Baseline(path, entries, content, data.dropped, frozenset() if is_old else edited(entries), is_old, was)
 
 
 @dataclass(frozen=True)
@@ -150,9 +167,20 @@ def _data(path: Path, written: str) -> _Data:
             )
         if type(found) is not int or found not in (WITHOUT_DIGESTS, FORMAT):
             raise ValueError(f"format {found!r}, this version reads {WITHOUT_DIGESTS} and {FORMAT}")
-        return TypeAdapter(_Data).validate_python(data)
+        read_data = TypeAdapter(_Data).validate_python(data)
+        _refuse_unusable_tolerances(read_data.models)
+        return read_data
     except (ValueError, KeyError, TypeError, RecursionError) as error:  # pydantic's is a ValueError
         raise _unreadable(path, _mistake(error)) from error
+
+
+def _refuse_unusable_tolerances(entries: Mapping[str, Entry]) -> None:
+    """Raises ValueError for a tolerance with which every number passes. JSON of Python has NaN and infinity."""
+    for name, entry in entries.items():
+        outputs = [one.tolerance for case in entry.cases for one in case.outputs.values()]
+        for tolerance in (entry.tolerance, *outputs):
+            if tolerance is not None and not is_usable(tolerance):
+                raise ValueError(f"models.{name}: a tolerance of {tolerance:g}")
 
 
 def _mistake(error: Exception) -> str:
@@ -217,13 +245,28 @@ def _other(path: Path) -> str:
     return shlex.quote(str(path.with_name(f"{path.stem}_2{path.suffix}")))
 
 
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Lets no other process write the baseline at `path` while the block runs: the block reads what it writes over.
+    Waits for a process that is at it.
+
+    Raises:
+        OnnxsmithError: `save/…`.
+    """
+    real = Path(os.path.realpath(path))
+    with ExitStack() as stack:
+        with stage("wait"), disk_problems(path, _UNWRITTEN):
+            stack.enter_context(locks.HERE.waiting(real.with_name(f".{real.name}.lock")))
+        yield
+
+
 def write(baseline: Baseline) -> list[Path]:
     """Writes both files, and returns their paths. At every moment the text has its data: the data file first gets the
     new entries, then the text is replaced, then entries that nothing needs are removed. Entries without a digest get
     one, unless they were `edited`.
 
     Raises:
-        OnnxsmithError: `save/…`.
+        OnnxsmithError: `gate/baseline-changed` if the text is no longer the one that was read; `save/…`.
     """
     path, data = baseline.path, data_file.beside(baseline.path)
     entries = {
@@ -231,10 +274,25 @@ def write(baseline: Baseline) -> list[Path]:
     }
     needed = Content()
     needed.add(baseline.content, set(_files(entries.values())))
-    with disk_problems(path, "the baseline could not be written"):
+    with disk_problems(path, _UNWRITTEN):
+        _refuse_overwriting(baseline)
         data_file.write(data, baseline.content)
         with replacing(path) as aside:
             aside.write_bytes(text(entries, baseline.dropped).encode())
         if needed.held.keys() != baseline.content.held.keys():
             data_file.write(data, needed)
     return [path, data]
+
+
+def _refuse_overwriting(baseline: Baseline) -> None:
+    """Raises if an editor or another program wrote the text since it was read. Raises OSError, too."""
+    path = baseline.path
+    now = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+    if now != baseline.was:
+        raise problem(
+            "gate/baseline-changed",
+            "the baseline was changed while models were measured",
+            where=str(path),
+            why="another program wrote the file after this command had read it, so nothing is written",
+            fix="run the command again: it reads the baseline as it is now",
+        )

@@ -146,7 +146,7 @@ def _problems(baseline: Baseline, one: Found) -> Iterator[Problem]:
             "gate/model-new",
             f"the baseline has no model {one.name}",
             where=str(baseline.path),
-            why="nothing holds this model to anything",
+            why="nothing was recorded of this model, so a change for the worse would not be noticed",
             fix=f"record it: `{baseline.command('record', one.file or one.name)}`",
         )
         return
@@ -156,7 +156,7 @@ def _problems(baseline: Baseline, one: Found) -> Iterator[Problem]:
         accept = f'`{baseline.command("accept", file)} --reason "why it changed"`'
         yield Problem(
             "gate/worse",
-            f"{one.name} is worse than its baseline: {', '.join(dict.fromkeys(change.kind for change in worse))}",
+            f"{one.name} is worse than its baseline: {', '.join(_worse_kinds(one))}",
             where=str(baseline.path),
             why="; ".join(f"{change.kind}: {change.what}" for change in worse[:_SHOWN]),
             fix=f"{_FIXES[worse[0].kind].format(file=shlex.quote(str(file)))}; if the change is meant, {accept}",
@@ -196,12 +196,16 @@ _FIXES = {
 """Maps the cause of a change to what helps to find or undo it."""
 
 
+def _worse_kinds(one: Found) -> list[str]:
+    return list(dict.fromkeys(change.kind for change in one.changes if change.result == WORSE))
+
+
 def _headline(baseline: Baseline, ordered: Sequence[Found]) -> str:
     failed = [one.name for one in ordered if one.error is not None]
     said = [f"FAILED: {first_few(failed, _SHOWN)}"] if failed else []
     bad = [one for one in ordered if one.result in (WORSE, "missing")]
     if bad:
-        texts = [f"{one.name}: {one.changes[0].kind}: {one.changes[0].what}" for one in bad]
+        texts = [f"{one.name}: {', '.join(_worse_kinds(one))}" for one in bad]
         more = f"; and {several(len(texts) - 1, 'more model')}" if len(texts) > 1 else ""
         said.append(f"{len(bad)} of {several(len(ordered), 'model')} WORSE than {baseline.path}: {texts[0]}{more}")
     unsure = [one.name for one in ordered if one.result in (UNKNOWN, "new")]

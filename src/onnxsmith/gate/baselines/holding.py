@@ -96,12 +96,12 @@ _TOOL = ("runtime/not-installed", "runtime/unknown", "runtime/unknown-option", "
 def _with_numbers(
     own: list[Change], wrong: list[str], of_interface: bool, versions: list[str], machine: list[str]
 ) -> Iterator[Change]:
-    """Yields the changes of the model with the numbers that follow from them. If the model is the same, other numbers
-    come from the runtime, from the machine, or from run to run."""
+    """Yields the changes of the model. The first cause has the numbers that follow from all of them. If the model is
+    the same, other numbers come from the runtime, from the machine, or from run to run."""
     said = first_few(wrong, _SHOWN, "; ")
-    causes = [one for one in own if one.kind in ("weights", "graph")]
+    causes = list(in_order(one for one in own if one.kind in ("weights", "graph")))
     for one in own:
-        more = said if one in causes else ""
+        more = said if one in causes[:1] else ""
         also = f"; {', '.join(versions)}" if more and versions else ""
         yield Change(one.kind, one.result, f"{one.what}; {more}{also}" if more else one.what)
     if not wrong or causes:

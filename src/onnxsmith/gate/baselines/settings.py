@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from onnxsmith.base.problem import problem
 from onnxsmith.graph.structure.dim_ranges import Asked, Size, read
 from onnxsmith.verification.inputs.user_inputs import Inputs
+from onnxsmith.verification.rounding import is_usable, refuse_unusable
 
 SECONDS = 2.0
 """Sets the seconds in which a model is measured. A choice: with eight rounds, of which each starts a process, a small
@@ -18,7 +20,11 @@ ALLOW = 0.05
 @dataclass(frozen=True)
 class Settings:
     """Holds the options: what is recorded, and what is allowed. `sizes` are those of generated inputs; `tolerance` is
-    the allowed difference of all float outputs, None for the one that rounding explains."""
+    the allowed difference of all float outputs, None for the one that rounding explains.
+
+    Raises:
+        OnnxsmithError: `verify/tolerance`, `input/syntax` for a limit with which nothing could be found.
+    """
 
     inputs: Inputs = ()
     sizes: Asked = ()
@@ -30,6 +36,13 @@ class Settings:
     seed: int = 0
     allow: float = ALLOW
     allow_size: float = ALLOW
+
+    def __post_init__(self) -> None:
+        if self.tolerance is not None:
+            refuse_unusable(self.tolerance)
+        for name, share in (("allow", self.allow), ("allow_size", self.allow_size)):
+            if not is_usable(share):
+                raise problem("input/syntax", f"{name}={share:g} is not a share", fix=f"write {name}=0.05 for 5%")
 
 
 USUAL = Settings()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,8 +47,7 @@ def record(models: Sequence[str | Path], path: str | Path, settings: Settings = 
             running and measuring it.
         Stopped: after Ctrl-C.
     """
-    with Clock() as clock:
-        target = _target(models, path, "record")
+    with Clock() as clock, _writing(models, path, "record") as target:
         is_new = not target.exists()
         old = Baseline(target, {}, Content()) if is_new else baseline_file.read(target)
         recorder = Recorder(old, settings, "recorded")
@@ -120,8 +120,7 @@ def accept(models: Sequence[str | Path], path: str | Path, reason: str, settings
             measuring it.
         Stopped: after Ctrl-C.
     """
-    with Clock() as clock:
-        target = _target(models, path, "accept")
+    with Clock() as clock, _writing(models, path, "accept") as target:
         old = baseline_file.read(target, models)
         _refuse_no_reason(models, reason)
         recorder = Recorder(old, settings, ACCEPTED)
@@ -153,8 +152,7 @@ def drop(models: Sequence[str | Path], path: str | Path, reason: str) -> Report:
         OnnxsmithError: `gate/no-model`, `gate/no-reason`, `gate/not-in-baseline`; the errors of reading and writing the
             baseline.
     """
-    with Clock() as clock:
-        target = _target(models, path, "drop")
+    with Clock() as clock, _writing(models, path, "drop") as target:
         old = baseline_file.read(target, models)
         _refuse_no_reason(models, reason)
         gone = {old.name_of(model): old.entry(model) for model in models}
@@ -174,13 +172,16 @@ def _today() -> str:
     return datetime.datetime.now(tz=datetime.UTC).date().isoformat()
 
 
-def _target(models: Sequence[str | Path], path: str | Path, action: str) -> Path:
+@contextmanager
+def _writing(models: Sequence[str | Path], path: str | Path, action: str) -> Iterator[Path]:
+    """Yields the path of a baseline that the block reads and writes, and no other process in that time."""
     target = Path(path)
     if not models:
         raise problem("gate/no-model", "no model was given", fix=f"name them: `onnxsmith baseline {action} m.onnx`")
     refuse_loss([target, data_file.beside(target)], models)
     baseline_file.refuse_unwritable(target)
-    return target
+    with baseline_file.alone(target):
+        yield target
 
 
 def _refuse_no_reason(models: Sequence[str | Path], reason: str) -> None:

@@ -13,8 +13,8 @@ from onnxsmith.cli.commands.baseline._options import Measuring
 class Check(Measuring):
     """Measure recorded models again on the recorded inputs, and name the cause of each change.
 
-    Without MODEL, all recorded models are measured. The exit status is 1 if a model is worse than recorded, or if that
-    cannot be told.
+    Without MODEL, all recorded models are measured. A MODEL without an entry is reported, with the command that records
+    it. The exit status is 1 if a model is worse than recorded, or if that cannot be told.
     """
 
     name = "baseline check"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from onnxsmith.base.problem import Problem
@@ -28,6 +29,16 @@ def cases_of(problem: Problem, report: Report) -> list[Case]:
     """Returns the cases that the problem explains: those of its id about its model."""
     file = file_of(problem, report)
     return [one for one in cases(report) if problem.id in one.rules and one.file == file]
+
+
+def without_causes(problem: Problem, report: Report) -> Problem:
+    """Returns the problem without its reason, if the cases that it explains say the same: forms that show the cases
+    would say it twice."""
+    causes = [what for case in cases_of(problem, report) for what in case.what]
+    rest = problem.why
+    for what in sorted({text for one in causes for text in (one, one.partition(": ")[2])}, key=len, reverse=True):
+        rest = rest.replace(what, "") if what else rest
+    return problem if not causes or rest.strip("; ") else replace(problem, why="")
 
 
 def verdict_of(problem: Problem, report: Report) -> Verdict:

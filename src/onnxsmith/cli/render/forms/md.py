@@ -12,6 +12,7 @@ from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Block, Chart, Facts, Intervals, Part, Plot, Report, Table, Text, Tone
 from onnxsmith.base.words import shortened
 from onnxsmith.cli.render.forms._markdown import block, code, inline
+from onnxsmith.cli.render.forms._subjects import without_causes
 from onnxsmith.cli.render.forms.base import Form
 from onnxsmith.cli.render.html_report import View
 from onnxsmith.cli.render.templates import block_kind, filled, laid_out
@@ -74,7 +75,7 @@ class _Limited:
         opened = [one for one in shown if _matters(one[1])] or ([] if report.problems else shown[:1])
         for part, blocks in opened:
             yield f"#### {inline(part.title)}\n\n{self._part(blocks)}"
-        yield from map(self._problem, report.problems[: self.rows])
+        yield from (self._problem(without_causes(one, report)) for one in report.problems[: self.rows])
         if len(report.problems) > self.rows:
             yield _more(len(report.problems) - self.rows, "problem")
         for part, blocks in shown:

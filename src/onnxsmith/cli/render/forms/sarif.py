@@ -6,12 +6,14 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.case import Case
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.render.forms import _subjects
 from onnxsmith.cli.render.forms.base import Form
@@ -35,7 +37,7 @@ _LINK = re.compile(r"\[(?=[^\]]*\]\()")
 
 
 class Sarif(Form):
-    """A result for each problem, and for each change for the worse. Rules are the pages of problems."""
+    """A result for each cause of a problem, and for each problem without causes. Rules are the pages of problems."""
 
     described = "a report in SARIF"
 
@@ -65,19 +67,39 @@ class Sarif(Form):
 
 
 def _results(report: Report) -> Iterator[dict[str, Any]]:
-    """Yields the results without the index of their rule."""
+    """Yields the results without the index of their rule: one for each cause of a problem, one for a problem without
+    causes, and one for each cause that no problem explains, as in a table of many models."""
+    told: list[Case] = []
     for problem in report.problems:
-        file, places = _subjects.file_of(problem, report), _subjects.places(problem)
-        verdict = _subjects.verdict_of(problem, report)
-        key = "|".join(f"{kind} {name}" for kind, name in places)
-        yield _result(problem.id, _LEVELS[verdict], str(problem), file, key=key, places=places)
+        cases = [one for one in _subjects.cases_of(problem, report) if one.what and one not in told]
+        told += cases
+        yield from _causes(cases, problem, report) if cases else [_of_problem(problem, report)]
     for case in _subjects.cases(report):
-        # a case that failed has a problem of its own in most reports; a table of many models has cases only
+        # a case that failed has a problem of its own in most reports
         is_told = case.verdict is Verdict.FAILED and {one.id for one in report.problems}.intersection(case.rules)
-        is_wrong = case.verdict in (Verdict.DIFFERENT, Verdict.FAILED) and case.rules and not is_told
-        for what in case.what if is_wrong else ():
-            key = f"{case.question}|{what.partition(':')[0]}"
-            yield _result(case.rules[0], "error", f"{case.name}: {what}", case.file, key=key, places=[])
+        if case.verdict in (Verdict.DIFFERENT, Verdict.FAILED) and case.rules and not is_told and case not in told:
+            for what in case.what:
+                yield _of_cause(case, what, "")
+
+
+def _causes(cases: Sequence[Case], problem: Problem, report: Report) -> Iterator[dict[str, Any]]:
+    more = "\n".join(f"  {label}: {text}" for label, text in _subjects.without_causes(problem, report).details())
+    for case in cases:
+        for what in case.what:
+            yield _of_cause(case, what, more)
+
+
+def _of_cause(case: Case, what: str, more: str) -> dict[str, Any]:
+    key = f"{case.question}|{what.partition(':')[0]}"
+    text = f"{case.name}: {what}" + (f"\n{more}" if more else "")
+    return _result(case.rules[0], _LEVELS[case.verdict or Verdict.DONE], text, case.file, key=key, places=[])
+
+
+def _of_problem(problem: Problem, report: Report) -> dict[str, Any]:
+    file, places = _subjects.file_of(problem, report), _subjects.places(problem)
+    level = _LEVELS[_subjects.verdict_of(problem, report)]
+    key = "|".join(f"{kind} {name}" for kind, name in places)
+    return _result(problem.id, level, str(problem), file, key=key, places=places)
 
 
 def _result(rule: str, level: str, text: str, file: str, *, key: str, places: list[tuple[str, str]]) -> dict[str, Any]:

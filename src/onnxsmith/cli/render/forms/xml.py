@@ -90,7 +90,8 @@ def _tests(report: Report) -> Iterator[_Test]:
         told += problems
         failed = failed or kind in ("failure", "error")
         message = "; ".join(case.what) or (problems[0].what if problems else "")
-        text = "\n".join([*case.what, _shown(problems)]).strip()
+        shown = [_subjects.without_causes(one, report) for one in problems]
+        text = "\n".join([*case.what, _shown(shown)]).strip()
         yield _Test(case.name, case.question, kind, case.verdict.value if case.verdict else "", message, text)
     rest = [one for one in report.problems if one not in told]
     if rest or (report.verdict is not Verdict.DONE and not failed):
