@@ -473,6 +473,40 @@ def test_the_command_run(path: Path, steps: Steps) -> None:
     assert called("fleet run gone.toml")[1] == called("fleet run p.toml --shard 3/2")[1] == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "line", "says"),
+    [
+        ("check = '--targit openvino'", 4, "write '--target' in place of '--targit'"),
+        ("simplify = ['--seed', 'x']", 4, "unable to parse string as an integer"),
+        ("simplify = 'more'", 4, "unexpected extra argument"),
+        ("[settings.new]\nsteps = ['opset']", 5, "Missing argument 'OPSET'"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run p.toml", "list p.toml", "why p.toml a", "bisect p.toml a --versions 1,2"])
+def test_a_wrong_option_is_refused_before_anything_runs(
+    path: Path, steps: Steps, command: str, options: str, line: int, says: str
+) -> None:
+    plan(path.parent, f'models = ["*.onnx"]\nsteps = ["simplify", "check"]\n[options]\n{options}\n')
+    text, status = called(f"fleet {command}")
+    assert (status, steps.called) == (2, [])
+    assert "fleet/plan" in text
+    assert f"p.toml, line {line}" in text
+    assert says in text
+
+
+def test_each_verb_has_a_command_line() -> None:
+    from onnxsmith.cli.commands.fleet._options import _mistake
+    from onnxsmith.fleet.steps import VERBS, Step, words_of
+
+    for verb in VERBS:
+        words = words_of(Step(verb, ("--verbose", "--report", "r.md")), "FIRST", "MODEL", "OUT")
+        mistake = _mistake(verb, words)
+        assert mistake is None or mistake.is_missing, (verb, mistake)
+        wrong = _mistake(verb, [*words, "--nonsense"])
+        assert wrong is not None
+        assert wrong.what == f"{verb} has no option --nonsense"
+
+
 def test_the_commands_merge_and_show(path: Path, steps: Steps) -> None:
     for part in (1, 2):
         run(path, name="part", shard=(part, 2), store=f"{part}/")

@@ -18,7 +18,7 @@ from pathlib import Path
 from onnxsmith.base.folders import beside
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.system import children
-from onnxsmith.fleet import environments, kept_files, step_process
+from onnxsmith.fleet import environments, kept_files, step_process, steps
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.row import Outcome, Row, StepResult
 from onnxsmith.fleet.sources import address
@@ -129,14 +129,11 @@ class _Chain:
         return replace(result, command=shown)
 
     def _words(self, number: int, step: Step) -> list[str]:
-        if step.role is Role.COMPARES:
-            return [self._first, self._present, *step.options]
-        if step.role is Role.READS:
-            return [self._present, *step.options]
         target = self._target(number, step)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)  # the file of an earlier run would pass for that of this step
-        return [self._present, *step.options, "-o", self._shown(target)]
+        if step.role in (Role.MAKES, Role.REWRITES):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.unlink(missing_ok=True)  # the file of an earlier run would pass for that of this step
+        return steps.words_of(step, self._first, self._present, self._shown(target))
 
     def _target(self, number: int, step: Step) -> Path:
         """Returns the file that a step writes: in the folder of the plan's `keep`, or in the temporary folder."""

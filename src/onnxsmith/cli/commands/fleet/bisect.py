@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from onnxsmith.base.options import argument, option
 from onnxsmith.base.report.base import Report
 from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.commands.fleet._options import refuse_wrong_options
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Bisect(Command):
     def run(self) -> Report:
         from onnxsmith.fleet.bisect import bisect
 
+        refuse_wrong_options(self.plan)
         return bisect(
             self.plan,
             self.model,
