@@ -49,6 +49,14 @@ CASES = [
         says=["--shard 1/4"],
         name="shard",
     ),
+    Case(
+        "fleet/plan",
+        RUN,
+        {"m.onnx": NEG, "plan.toml": f'{PLAN}[options]\ncheck = "--targit onnxruntime"'},
+        changes={"plan.toml": f'{PLAN}[options]\ncheck = "--target onnxruntime"'},
+        says=["write '--target' in place of '--targit'"],
+        name="option",
+    ),
     Case("fleet/plan-file", "onnxsmith fleet run plan.tml", FILES, by_hand=RUN, says=["give the path of the plan"]),
     Case(
         "fleet/no-models", RUN, {**FILES, **after("m.onnx", "n.onnx")}, changes=after("", ""), says=["correct the path"]

@@ -35,19 +35,22 @@ class GoneError(Exception):
 
 
 class Played(Executor):
-    """Runs a cell where it is handed over, or lets it end as `endings` say by the name of its model."""
+    """Runs a cell where it is handed over, or lets it end as `endings` say by the name of its model: `a` each time,
+    `first a` the first time."""
 
     def __init__(self, endings: dict[str, Exception]) -> None:
-        self.endings, self.handed_over, self.threads = endings, Counter[str](), 0
+        self.endings, self.handed_over, self.order = endings, Counter[str](), []
 
     def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         name = arguments[0].model.name
         self.handed_over[name] += 1
+        self.order.append(name)
         if f"submit {name}" in self.endings:
             raise self.endings[f"submit {name}"]
         future: Future[Any] = Future()
-        if name in self.endings:
-            future.set_exception(self.endings[name])
+        ending = self.endings.get(name) or self.endings.pop(f"first {name}", None)
+        if ending is not None:
+            future.set_exception(ending)
             return future
         try:
             future.set_result(work(*arguments, **named))
@@ -127,6 +130,34 @@ def test_a_cell_whose_workers_died_is_lost(cells: list[Cell], store: Store, step
     assert outcomes == {**dict.fromkeys("abcdefghi", Outcome.DONE), first: Outcome.LOST}
 
 
+def test_a_cell_that_only_waited_on_a_worker_that_died_is_run_again_alone(
+    cells: list[Cell], store: Store, steps: Steps
+) -> None:
+    """`a` kills its worker, and `b` and `c` waited there: the engine blames all three."""
+    job, engine = Job(cells, store), PlayedEngine(a=DiedError(), first_b=DiedError(), first_c=DiedError())
+    driver.compute(job, engine, workers=2)
+    assert (job.progress.computed, job.progress.stopped) == (9, None)
+    outcomes = {store.row(cell.key).model: store.row(cell.key).outcome for cell in cells}  # type: ignore[union-attr]
+    assert outcomes == {**dict.fromkeys("bcdefghi", Outcome.DONE), "a": Outcome.LOST}
+    assert engine.executor.order == list("abcdefghiabc"), "those three again, after all others"
+    assert "alone" in store.summaries({cells[0].key})[cells[0].key].headline
+
+
+def test_a_suspect_is_the_only_cell_that_runs(cells: list[Cell], store: Store, steps: Steps) -> None:
+    flow = driver._Flow(Job(cells, store), PlayedEngine(), Running(Played({"b": DiedError(), "f": DiedError()}), 4))
+    most: dict[bool, int] = {}
+    taken = flow._take
+
+    def take(cell: Cell, future: Future[Any]) -> None:
+        most[flow._is_alone] = max(most.get(flow._is_alone, 0), flow._ended.qsize() + 1)
+        taken(cell, future)
+
+    flow._engine.worker_died = lambda error: True  # type: ignore[method-assign]
+    flow._take = take  # type: ignore[method-assign]
+    flow.run()
+    assert most == {False: 8, True: 1}
+
+
 def test_all_workers_died(cells: list[Cell], store: Store, steps: Steps) -> None:
     job = Job(cells, store)
     driver.compute(job, PlayedEngine(**{name: DiedError() for name in "abcdefghi"}), workers=2)
@@ -181,7 +212,7 @@ def test_a_store_that_takes_no_more(
     driver.compute(job, engine, workers=1)
     assert job.progress.stopped is not None
     assert job.progress.stopped.id == "fleet/store-full"
-    assert job.progress.computed == 3
+    assert job.progress.computed == (8 if lost else 3)
     assert engine.ended_with == "_OverError"
 
 

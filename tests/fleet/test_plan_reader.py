@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from onnxsmith.fleet import plan_reader
+from onnxsmith.fleet import plan_file, plan_reader
 from onnxsmith.fleet.plan import Environment, Limits, Plan
-from onnxsmith.fleet.steps import Step
+from onnxsmith.fleet.steps import Mistake, Step
 from tests.conftest import Refused
-from tests.fleets import plan
+from tests.fleets import cells_of, models, plan
 
 FIRST = 'models = ["a.onnx"]\nsteps = ["simplify", "check"]\n'
 
@@ -164,8 +165,28 @@ MISTAKES = {
     "options in an open quotation mark": (
         f'{FIRST}[options]\ncheck = "\'a"',
         4,
-        "the options of check are",
+        "the options of check have a quotation mark that is not closed",
         "check = ",
+    ),
+    "options that end with a backslash": (
+        f"{FIRST}[options]\ncheck = '\\'",
+        4,
+        "the options of check end with a backslash",
+        "leave the backslash out",
+    ),
+    "options of all settings for a verb that is no step": (
+        f"{FIRST}[options]\ncheck = ''\nchec = ''\n".replace("chec ", "compare "),
+        5,
+        "'compare' has options, but is no step",
+        "or add compare to the steps",
+    ),
+    "options of a model for a verb that is no step of its settings": (
+        f"{FIRST}[settings.a]\n[settings.b]\nsteps = ['strip']\n".replace(
+            '"a.onnx"', "{ source = 'b', settings = ['b'], options = { check = '' } }"
+        ),
+        1,
+        "'check' has options, but is no step",
+        "",
     ),
     "the second of two": (
         f"{FIRST}[settings.a]\ncheck = '--seed 1'\n[settings.b]\ncheck = 3",
@@ -213,27 +234,72 @@ def test_a_mistake_names_its_line(tmp_path: Path, refused: Refused, name: str) -
     text, line, what, fix = MISTAKES[name]
     with refused("fleet/plan") as refusal:
         read(tmp_path, text)
-    assert refusal.problem.where == str(tmp_path / "p.toml") + (f", line {line}" if line else "")
+    place = refusal.problem.where.partition(", column")[0]
+    assert place == str(tmp_path / "p.toml") + (f", line {line}" if line else "")
     assert what in refusal.problem.what
     assert fix in refusal.problem.fix
 
 
 @pytest.mark.parametrize(
-    ("content", "why"),
+    ("content", "place", "why"),
     [
-        (b"name = 'p'\nmodels = [\nsteps", "line 3"),
-        (b'models = ["a"]\nmodels = ["b"]\n', "line 2"),
-        (b"name = '\xff'", "decode"),
-        (b"\x00PLAN", "line 1"),
+        ("name = 'p'\nmodels = ['a'\n", ", line 2, column 14", "a list is not closed"),
+        ("models = ['a'\nsteps = 3\n", ", line 2, column 1", "a list is not closed"),
+        ("models = [a]\n", ", line 1, column 11", "a text without quotation marks"),
+        ('models = ["a"]\nmodels = ["b"]\n', ", line 2, column 15", "a key is there twice"),
+        ('name = "p # no"\nsteps = ["a", "b]  # c\n', ", line 2, column 15", "quotation mark at its end"),
+        ('steps = ["a", "b]\n', ", line 1, column 15", "has no quotation mark at its end"),
+        ("steps = ['a', 'b\"]\n", ", line 1, column 15", "has no quotation mark at its end"),
+        ("name = '''a\n", ", line 1, column 12", "three quotation marks is not closed"),
+        (b"name = '\xff'", "", "decode"),
+        ("\0PLAN", ", line 1, column 1", "a line is a key with a value"),
     ],
-    ids=["open", "a key twice", "no UTF-8", "binary"],
 )
-def test_what_is_no_toml(tmp_path: Path, refused: Refused, content: bytes, why: str) -> None:
-    (tmp_path / "p.toml").write_bytes(content)
+def test_what_is_no_toml(tmp_path: Path, refused: Refused, content: str | bytes, place: str, why: str) -> None:
+    (tmp_path / "p.toml").write_bytes(content if isinstance(content, bytes) else content.encode())
     with refused("fleet/plan-file") as refusal:
         plan_reader.read(tmp_path / "p.toml")
+    assert refusal.problem.where == f"{tmp_path / 'p.toml'}{place}"
     assert why in refusal.problem.why
-    assert refusal.problem.where == str(tmp_path / "p.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [("'a", 0), ("a 'b' \"c", 6), ("a 'b\\' c", None), ('"a\\"b', 0), ('"it\'s"', None), ("", None)],
+)
+def test_where_a_quotation_mark_is_open(text: str, column: int | None) -> None:
+    assert plan_file.open_quote(text) == column
+
+
+def test_options_that_the_command_line_refuses(tmp_path: Path, refused: Refused) -> None:
+    """The function that reads the options is asked for each table, and for each step as a whole."""
+
+    def accepts(verb: str, words: Sequence[str]) -> Mistake | None:
+        asked.append((verb, *words))
+        if "--wrong" in words:
+            return Mistake("no such option", "", "leave it out")
+        return (
+            Mistake("an argument is missing", "", "", is_missing=True) if verb == "opset" and len(words) < 4 else None
+        )
+
+    asked: list[tuple[str, ...]] = []
+    text = "models = ['a']\nsteps = ['opset', 'compare']\n[options]\ncompare = '--seed 1'\n[settings.x]\nopset = '23'\n"
+    plan_reader.read(plan(tmp_path, text), accepts)
+    assert asked[0] == ("compare", "FIRST", "MODEL", "--seed", "1")
+    assert asked[-2] == ("opset", "MODEL", "23", "-o", "OUT")
+    wrong = {
+        text.replace("'23'", "['23', '--wrong']"): (6, "no such option"),
+        text.replace("'--seed 1'", "'--wrong'"): (4, "no such option"),
+        text.replace("opset = '23'", ""): (2, "an argument is missing"),
+    }
+    for content, (line, what) in wrong.items():
+        with refused("fleet/plan") as refusal:
+            plan_reader.read(plan(tmp_path, content), accepts)
+        assert (refusal.problem.where, refusal.problem.what) == (f"{tmp_path / 'p.toml'}, line {line}", what)
+        there = plan(tmp_path, f"{content}[environments.there]\npython = '/v/python'\n")
+        assert plan_reader.read(there, accepts), "another onnxsmith may have the option"
+    own = text.replace("opset = '23'", "").replace("'a'", "{ source = 'a', options = { opset = '23' } }")
+    assert plan_reader.read(plan(tmp_path, own), accepts), "the entry of the only model has the argument"
 
 
 def test_a_plan_that_is_not_there(tmp_path: Path, refused: Refused) -> None:
@@ -250,3 +316,12 @@ def test_the_path_of_an_interpreter(tmp_path: Path, python: str, path: str) -> N
     """It is relative to the plan's folder; a name alone is looked for as the shell does."""
     (environment,) = read(tmp_path, f"{FIRST}[environments.a]\npython = '{python}'").environments
     assert environment.python == path.format(tmp_path)
+
+
+def test_options_of_export_for_a_file(tmp_path: Path, refused: Refused) -> None:
+    models(tmp_path, "a.onnx")
+    text = "steps = ['export', 'check']\nmodels = [{ source = 'a.onnx', options = { export = '--seed 1' } }]"
+    with refused("fleet/plan") as refusal:
+        cells_of(plan(tmp_path, text))
+    assert refusal.problem.where == f"{tmp_path / 'p.toml'}, line 2"
+    assert "is not exported" in refusal.problem.what

@@ -72,23 +72,28 @@ def report(**keys: object) -> str:
         (
             report(verdict="failed", problems=[{"id": "a/b", "what": "c", "why": "std::bad_alloc"}]),
             Outcome.MEMORY,
-            "c",
+            "c: std::bad_alloc",
             "a/b",
         ),
-        ("echo first >&2; echo 'the last line' >&2; exit 3", Outcome.CRASHED, "exit status 3: the last line", ""),
-        ("exit 0", Outcome.CRASHED, "exit status 0", ""),
+        (
+            "echo first >&2; echo 'the last line' >&2; exit 3",
+            Outcome.CRASHED,
+            "exit status 3 without a report; last line printed: the last line",
+            "",
+        ),
+        ("exit 0", Outcome.CRASHED, "exit status 0 without a report", ""),
         ("kill -SEGV $$", Outcome.CRASHED, "signal SIGSEGV", ""),
-        ("echo why >&2; kill -ABRT $$", Outcome.CRASHED, "signal SIGABRT: why", ""),
+        ("echo why >&2; kill -ABRT $$", Outcome.CRASHED, "signal SIGABRT; last line printed: why", ""),
         ("kill -KILL $$", Outcome.MEMORY, "something ended the process, most likely the system for lack of memory", ""),
         ("echo MemoryError >&2; exit 1", Outcome.MEMORY, "the process ran out of memory", ""),
-        ("echo garbage", Outcome.CRASHED, "exit status 0", ""),
-        ("printf '\\377\\000{\"verdict\"'", Outcome.CRASHED, "exit status 0", ""),
-        ("echo '[1]'", Outcome.CRASHED, "exit status 0", ""),
-        ("echo 3", Outcome.CRASHED, "exit status 0", ""),
-        (report(verdict="banana"), Outcome.CRASHED, "exit status 0", ""),
-        (report(verdict=["done"]), Outcome.CRASHED, "exit status 0", ""),
-        (report(verdict="done", problems=[3]), Outcome.CRASHED, "exit status 0", ""),
-        (report(verdict="done", problems=3), Outcome.CRASHED, "exit status 0", ""),
+        ("echo garbage", Outcome.CRASHED, "exit status 0 without a report", ""),
+        ("printf '\\377\\000{\"verdict\"'", Outcome.CRASHED, "exit status 0 without a report", ""),
+        ("echo '[1]'", Outcome.CRASHED, "exit status 0 without a report", ""),
+        ("echo 3", Outcome.CRASHED, "exit status 0 without a report", ""),
+        (report(verdict="banana"), Outcome.CRASHED, "exit status 0 without a report", ""),
+        (report(verdict=["done"]), Outcome.CRASHED, "exit status 0 without a report", ""),
+        (report(verdict="done", problems=[3]), Outcome.CRASHED, "exit status 0 without a report", ""),
+        (report(verdict="done", problems=3), Outcome.CRASHED, "exit status 0 without a report", ""),
     ],
 )  # fmt: skip
 def test_endings(tmp_path: Path, does: str, outcome: Outcome, headline: str, problem: str) -> None:
@@ -102,7 +107,7 @@ def test_the_end_of_standard_error_is_kept(tmp_path: Path) -> None:
     result = run(tmp_path, script(tmp_path, "seq 100000 >&2; exit 1"))
     assert result.said.endswith("99999\n100000\n")
     assert len(result.said) <= 4000
-    assert result.headline == "exit status 1: 100000"
+    assert result.headline == "exit status 1 without a report; last line printed: 100000"
 
 
 def test_how_a_step_is_started(tmp_path: Path) -> None:
@@ -205,7 +210,7 @@ def test_only_the_report_goes_to_standard_output(tmp_path: Path) -> None:
     result = run(tmp_path, script(tmp_path, hosted(code)))
     assert result.outcome is Outcome.DONE
     code = "import os; os.write(1, b'native'); os.abort()"
-    assert run(tmp_path, script(tmp_path, hosted(code))).headline == "signal SIGABRT: native"
+    assert run(tmp_path, script(tmp_path, hosted(code))).headline == "signal SIGABRT; last line printed: native"
 
 
 def test_standard_input_is_empty(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,7 @@ from onnxsmith.base import rooms
 from onnxsmith.cli.commands.base import Command
 from onnxsmith.fleet import cell_run, environments, kept_files, step_process, steps
 from onnxsmith.fleet.plan import Environment
-from onnxsmith.fleet.row import Outcome
+from onnxsmith.fleet.row import Outcome, StepResult
 from onnxsmith.fleet.stores.base import closing, opened
 from tests.conftest import Refused
 from tests.fleets import Steps, cells_of, models, plan
@@ -167,6 +169,33 @@ def test_a_cell_leaves_no_folder(tmp_path: Path, steps: Steps, monkeypatch: pyte
     assert not list((tmp_path / "tmp").iterdir())
 
 
+def test_files_of_the_cell_have_the_names_that_a_user_knows(
+    tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No path of the temporary folder is left in a row: it is gone when the row is read."""
+    from dataclasses import replace
+
+    models(tmp_path, "a.onnx")
+
+    def telling(verb: str, words: Sequence[str], **how: Any) -> StepResult:
+        folder = Path(how["variables"]["TMPDIR"]).parent
+        text = f"{words[0]} and {words[-1]} in {folder}: see {folder}/step-1/x.log"
+        report = {"verdict": "done", "headline": text, "files": {words[-1]: [text]}, "models": [{"path": words[0]}]}
+        return replace(steps.run(verb, words, **how), headline=text, report=report, said=text)
+
+    monkeypatch.setattr(step_process, "run", telling)
+    for source, name in (("a.onnx", "a.onnx"), (f"file://{tmp_path}/a.onnx", f"file://{tmp_path}/a.onnx")):
+        row = row_of(tmp_path, f"models = ['{source}']\nsteps = ['simplify', 'check']")
+        first, second = row.steps
+        text = f"{name} and 1-simplify.onnx in a temporary folder: see step-1/x.log"
+        assert (first.headline, first.said) == (text, text)
+        assert first.report is not None
+        assert first.report["files"] == {"1-simplify.onnx": [text]}
+        assert first.report["models"] == [{"path": name}]
+        assert second.headline.startswith("1-simplify.onnx and ")
+        assert ".cell" not in row.to_json()
+
+
 # Kept files
 
 
@@ -233,6 +262,7 @@ def test_a_file_that_cannot_be_fetched_is_tried_again(tmp_path: Path, steps: Ste
     (tmp_path / "a.onnx").unlink()
     row = cell_run.run(cell)
     assert (row.outcome, row.problem, steps.called) == (Outcome.LOST, "fleet/unreachable", [])
+    assert row.headline.startswith("the address cannot be reached: FileNotFoundError: ")
     models(tmp_path, "a.onnx")
     assert cell_run.run(cell).outcome is Outcome.DONE
 

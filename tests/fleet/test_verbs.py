@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -473,6 +474,40 @@ def test_the_command_run(path: Path, steps: Steps) -> None:
     assert called("fleet run gone.toml")[1] == called("fleet run p.toml --shard 3/2")[1] == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "line", "says"),
+    [
+        ("check = '--targit openvino'", 4, "write '--target' in place of '--targit'"),
+        ("simplify = ['--seed', 'x']", 4, "unable to parse string as an integer"),
+        ("simplify = 'more'", 4, "unexpected extra argument"),
+        ("[settings.new]\nsteps = ['opset']", 5, "Missing argument 'OPSET'"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run p.toml", "list p.toml", "why p.toml a", "bisect p.toml a --versions 1,2"])
+def test_a_wrong_option_is_refused_before_anything_runs(
+    path: Path, steps: Steps, command: str, options: str, line: int, says: str
+) -> None:
+    plan(path.parent, f'models = ["*.onnx"]\nsteps = ["simplify", "check"]\n[options]\n{options}\n')
+    text, status = called(f"fleet {command}")
+    assert (status, steps.called) == (2, [])
+    assert "fleet/plan" in text
+    assert f"p.toml, line {line}" in text
+    assert says in text
+
+
+def test_each_verb_has_a_command_line() -> None:
+    from onnxsmith.cli.commands.fleet._options import _mistake
+    from onnxsmith.fleet.steps import VERBS, Step, words_of
+
+    for verb in VERBS:
+        words = words_of(Step(verb, ("--verbose", "--report", "r.md")), "FIRST", "MODEL", "OUT")
+        mistake = _mistake(verb, words)
+        assert mistake is None or mistake.is_missing, (verb, mistake)
+        wrong = _mistake(verb, [*words, "--nonsense"])
+        assert wrong is not None
+        assert wrong.what == f"{verb} has no option --nonsense"
+
+
 def test_the_commands_merge_and_show(path: Path, steps: Steps) -> None:
     for part in (1, 2):
         run(path, name="part", shard=(part, 2), store=f"{part}/")
@@ -522,25 +557,90 @@ def test_bisect_needs_two_versions(path: Path) -> None:
 VERSIONS = "1.27.0,1.28.0,1.29.0,1.29.1,1.30.0,1.31.0,1.32.0"
 
 
-@pytest.mark.parametrize("first_bad", ["1.28.0", "1.29.1", "1.32.0"])
-def test_the_command_bisect(path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch, first_bad: str) -> None:
-    """Environments are played: an interpreter is called after its requirements."""
+@pytest.fixture
+def played_versions(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> dict[str, Outcome]:
+    """Environments are played: an interpreter is called after its requirements. The outcome of `check` with a version
+    is that of the last version here that is not newer."""
+    outcomes: dict[str, Outcome] = {}
     monkeypatch.setattr(environments, "interpreter", lambda environment: environment.requirements[-1])
     monkeypatch.setattr(environments, "versions_of", lambda python: {})
 
-    def crashing(verb: str, words: Any, **how: Any) -> Any:
-        steps.endings = {"check": Outcome.CRASHED if how["python"] >= f"onnxruntime=={first_bad}" else Outcome.DONE}
+    def ending(verb: str, words: Any, **how: Any) -> Any:
+        version = how["python"].partition("==")[2]
+        steps.endings = {"check": [outcome for start, outcome in outcomes.items() if start <= version][-1]}
         return steps.run(verb, words, **how)
 
-    monkeypatch.setattr("onnxsmith.fleet.step_process.run", crashing)
-    command = f"fleet bisect p.toml b.onnx --setting one --package onnxruntime --versions {VERSIONS}"
-    text, status = called(command)
+    monkeypatch.setattr("onnxsmith.fleet.step_process.run", ending)
+    return outcomes
+
+
+BISECT = "fleet bisect p.toml b.onnx --setting one --package onnxruntime"
+
+
+@pytest.mark.parametrize("first", ["1.28.0", "1.29.1", "1.32.0"])
+@pytest.mark.parametrize(
+    ("before", "after", "direction"),
+    [(Outcome.DONE, Outcome.CRASHED, "worse"), (Outcome.FAILED, Outcome.DONE, "better")],
+)
+def test_the_command_bisect(
+    path: Path,
+    steps: Steps,
+    played_versions: dict[str, Outcome],
+    first: str,
+    before: Outcome,
+    after: Outcome,
+    direction: str,
+) -> None:
+    played_versions.update({"1": before, first: after})
+    text, status = called(f"{BISECT} --versions {VERSIONS}")
     assert status == 0
-    assert f"onnxruntime {first_bad} is the first that is worse: check of 1-simplify.onnx: crashed" in text
+    now, was = (
+        str(one) if one is Outcome.DONE else f"{one} (check of 1-simplify.onnx: {one})" for one in (after, before)
+    )
+    older = VERSIONS.split(",")[VERSIONS.split(",").index(first) - 1]
+    assert f"onnxruntime {first} is the first that is {direction}: {now}; {older}: {was}" in text.replace("\n", " ")
     assert 6 <= len(steps.called) <= 10, "both ends, and two or three versions between them"
     steps.called.clear()
-    assert called(command)[1] == 0
+    assert called(f"{BISECT} --versions {VERSIONS}")[1] == 0
     assert not steps.called, "the rows of the versions are in the store"
+
+
+def test_bisect_with_a_third_outcome_between(path: Path, steps: Steps, played_versions: dict[str, Outcome]) -> None:
+    """The neighbours differ in the direction of the ends."""
+    played_versions.update({"1": Outcome.FAILED, "1.28.0": Outcome.CRASHED, "1.31.0": Outcome.DONE})
+    text, status = called(f"{BISECT} --versions {VERSIONS}")
+    assert (status, "onnxruntime 1.31.0 is the first that is better: done" in text) == (0, True)
+
+
+@pytest.mark.parametrize(("good", "bad", "swapped"), [("1.27.0", "1.32.0", True), ("1.32.0", "1.27.0", False)])
+def test_bisect_where_the_newer_version_is_better(
+    path: Path,
+    steps: Steps,
+    played_versions: dict[str, Outcome],
+    monkeypatch: pytest.MonkeyPatch,
+    good: str,
+    bad: str,
+    swapped: bool,
+) -> None:
+    from onnxsmith.fleet import bisect
+
+    printed = f"Available versions: 2.0.0, {VERSIONS.replace(',', ', ')}, 1.26.0\n"
+    monkeypatch.setattr(bisect.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, printed))
+    played_versions.update({"1": Outcome.FAILED, "1.29.1": Outcome.DONE})
+    text, status = called(f"{BISECT} --good {good} --bad {bad}")
+    assert status == 0
+    assert "onnxruntime 1.29.1 is the first that is better: done" in text
+    assert ("the other way round: 1.27.0 (--good) ends as failed" in text) is swapped
+
+
+def test_bisect_has_nothing_to_find(path: Path, steps: Steps, played_versions: dict[str, Outcome]) -> None:
+    played_versions.update({"1": Outcome.FAILED})
+    text, status = called(f"{BISECT} --versions {VERSIONS}")
+    assert status == 1
+    assert "nothing to find: the cell ends as failed with onnxruntime 1.27.0 and with 1.32.0" in text
+    assert len(steps.called) == 4, "the two ends"
+    text, status = called(f"{BISECT} --versions {VERSIONS} --environment hare")
+    assert (status, "write here in place of hare" in text) == (2, True)
 
 
 # The table

@@ -12,8 +12,6 @@ import os
 import sys
 import time
 import traceback
-import types
-import typing
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,49 +21,16 @@ import typer
 
 from onnxsmith._version import __version__
 from onnxsmith.base import clock, interrupts, limits, rooms
-from onnxsmith.base.options import called, spelled
+from onnxsmith.base.options import called
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.spelling import typed
-from onnxsmith.cli import forgiving
+from onnxsmith.cli import command_parameters, forgiving
 from onnxsmith.cli.commands.base import Command
 from onnxsmith.cli.side_files import SideFiles
 
 T = TypeVar("T")
-
-_SHARED = {
-    "json": (bool, typer.Option("--json", help="print the report as JSON"), False),
-    "html": (str, typer.Option("--html", help="write the report as one HTML file", metavar="FILE"), ""),
-    "report": (
-        list[str],
-        typer.Option(
-            "--report",
-            help="write the report to this file, in the form of its ending: .html, .json, .md, .sarif, .xml (JUnit); "
-            "repeatable",
-            metavar="FILE",
-        ),
-        [],
-    ),
-    "verbose": (bool, typer.Option("--verbose", "-v", help="print every row of every table"), False),
-    "quiet": (bool, typer.Option("--quiet", "-q", help="print nothing but problems"), False),
-}
-"""Options of every command that say how to show its report."""
-_VIEW = (
-    str,
-    typer.Option("--view", help="write the model as a page that --html links to, as `onnxsmith view`", metavar="FILE"),
-    "",
-)
-"""An option of every command about a model file."""
-_RECORD = (
-    str,
-    typer.Option(
-        "--record", help="write what was read, written and compared, for `onnxsmith verify-record`", metavar="FILE"
-    ),
-    "",
-)
-"""An option of every command that makes a statement about a model."""
-
 
 _PLAIN: dict[str, Any] = {
     "no_args_is_help": True,
@@ -170,14 +135,8 @@ def _root(
 
 def _function(command: type[Command]) -> Callable[..., None]:
     """Makes a function whose parameters are the command's fields: typer reads options from a signature."""
-    parameters = list(_parameters(command))
-    shared = {
-        **_SHARED,
-        **({"view": _VIEW} if command.shown is not Command.shown else {}),
-        **({"record": _RECORD} if command.subjects is not Command.subjects else {}),
-    }
-    for name, (kind, option, default) in shared.items():
-        parameters.append(inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[kind, option]))
+    shared = command_parameters.shared(view=command.takes_view(), record=command.takes_record())
+    signature = command_parameters.signature(command, shared)
 
     def call(**values: Any) -> None:
         shown = {name: values.pop(name) for name in shared}
@@ -186,20 +145,9 @@ def _function(command: type[Command]) -> Callable[..., None]:
         tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
         raise typer.Exit(_execute(_made(command, tupled), files, **shown))
 
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
     return call
-
-
-def _parameters(settings: type[Any]) -> Iterator[inspect.Parameter]:
-    """Yields a parameter for each field of a dataclass. A group of settings yields a parameter for each of its
-    fields."""
-    kinds = typing.get_type_hints(settings)
-    for field in dataclasses.fields(settings):
-        if field.metadata["kind"] == "group":
-            yield from _parameters(field.metadata["settings"])
-        else:
-            yield _parameter(field, kinds[field.name])
 
 
 def _made(settings: type[T], values: Mapping[str, Any]) -> T:
@@ -217,34 +165,6 @@ _INTERRUPTED = Problem("run/interrupted", "the command was stopped before it was
 _PIPE_WIDTH = 160
 """Width in columns of a report that goes into a file or a pipe. A choice: wide enough for the tables, narrow enough for
 a diff."""
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
-
-
-def _number(text: str | float) -> float:
-    """Reads a number, or a percentage: `1%` is 0.01."""
-    given = str(text).strip()
-    return float(given.removesuffix("%")) / 100 if given.endswith("%") else float(given)
-
-
-def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
-    about = field.metadata
-    default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
-    if typing.get_origin(kind) is tuple or field.default == ():
-        kind, default = list[str], []  # an option that may be repeated; typer wants a list here
-    declared: Any
-    if about["kind"] == "argument":
-        declared = typer.Argument(help=about["help"], metavar=about.get("metavar") or field.name.upper())
-    else:
-        flagged = about["kind"] == "flag"
-        names = [spelled(field), *filter(None, [about.get("short")])]
-        if typing.get_origin(kind) in (typing.Union, types.UnionType) and bool in typing.get_args(kind):
-            names[0] += f"/{names[0].replace('--', '--no-', 1)}"
-        metavar = None if flagged else about.get("metavar") or None
-        if kind in (float, float | None):
-            declared = typer.Option(*names, help=about["help"], metavar=metavar or "<float>", parser=_number)
-        else:
-            declared = typer.Option(*names, help=about["help"], metavar=metavar)
-    return inspect.Parameter(called(field), _KEYWORD, default=default, annotation=Annotated[kind, declared])
 
 
 def _execute(command: Command, files: SideFiles, *, json: bool, verbose: bool, quiet: bool) -> int:

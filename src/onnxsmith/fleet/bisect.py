@@ -1,4 +1,4 @@
-"""Finds the version of a package at which a cell broke: environments by halving."""
+"""Finds the version of a package at which the outcome of a cell changes: environments by halving."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.fleet import TriedVersion, TriedVersions
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.words import in_place_of
 from onnxsmith.fleet import cell_run, plan_reader
 from onnxsmith.fleet import cells as cell_lists
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.one_cell import chosen
 from onnxsmith.fleet.plan import Environment, Plan
-from onnxsmith.fleet.row import UNDECIDED, Row
+from onnxsmith.fleet.row import UNDECIDED, Outcome, Row
 from onnxsmith.fleet.steps import Role
 from onnxsmith.fleet.stores.base import Store, closing, opened
 from onnxsmith.fleet.verbs import address_of
@@ -45,9 +46,10 @@ def bisect(
     environment: str = "",
     store: str = "",
 ) -> Report:
-    """Finds the first version of a package with which a cell ends worse than with the version `good`. `versions` are
-    the candidates; without them, the index is asked for the versions from `good` to `bad`. The row of each version goes
-    to the store, so that a second call goes on.
+    """Finds the first version of a package with which a cell ends worse than with the oldest version, or better if it
+    ends better with the newest. `versions` are the candidates; without them, the index is asked for those between
+    `good` and `bad`, of which either may be the older. The row of each version goes to the store, so that a second call
+    goes on.
 
     Raises:
         OnnxsmithError: `fleet/no-cell`; `fleet/versions` if there are less than two versions, or one cannot be tried;
@@ -55,20 +57,28 @@ def bisect(
     """
     with Clock() as clock:
         plan = plan_reader.read(path)
-        base = next((one for one in plan.environments if one.name == environment), plan.environments[0])
+        base = _environment(plan, environment)
         candidates = _ordered(versions) if versions else _between(package, good, bad)
         if len(candidates) < 2:
             raise _too_few(package, candidates)
         search = _Search(plan, path, (model, setting), base, package, opened(address_of(plan, store)))
-        first, last = search.row(candidates[0]), search.row(candidates[-1])
-        if last.outcome.harm <= first.outcome.harm:
-            return _report(search, clock, package, candidates, None)
+        first, last = (search.row(version).outcome.harm for version in (candidates[0], candidates[-1]))
         low, high = 0, len(candidates) - 1
-        while high - low > 1:
+        while first != last and high - low > 1:
             middle = (low + high) // 2
-            worse = search.row(candidates[middle]).outcome.harm > first.outcome.harm
-            low, high = (low, middle) if worse else (middle, high)
-        return _report(search, clock, package, candidates, high)
+            now = search.row(candidates[middle]).outcome.harm
+            is_changed = now > first if last > first else now < first
+            low, high = (low, middle) if is_changed else (middle, high)
+        return _report(search, clock, package, candidates[low], candidates[high], _swapped(search, good, bad))
+
+
+def _environment(plan: Plan, name: str) -> Environment:
+    """Returns the environment of a name; without a name, the first."""
+    environments = {one.name: one for one in plan.environments}
+    if name and name not in environments:
+        what, fix = f"the plan has no environment {name!r}", in_place_of(name, list(environments))
+        raise problem("fleet/no-cell", what, where=str(plan.path), fix=fix)
+    return environments[name] if name else plan.environments[0]
 
 
 class _Search:
@@ -133,13 +143,14 @@ def _ordered(versions: Sequence[str]) -> list[str]:
 
 
 def _between(package: str, good: str, bad: str) -> list[str]:
-    """Returns the versions from `good` to `bad` that the index of pip has."""
+    """Returns the versions that the index of pip has between `good` and `bad`, and these two."""
     if not good or not bad:
         raise problem(
             "fleet/versions",
             "the versions to search are not known",
             fix="add --good 1.29.0 --bad 1.32.0, or all versions: --versions 1.29.0,1.30.1,1.31.0",
         )
+    low, high = sorted((good, bad), key=release)
     command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check"]
     try:
         printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
@@ -148,11 +159,11 @@ def _between(package: str, good: str, bad: str) -> list[str]:
             "fleet/versions",
             f"the versions of {package} could not be read from the index",
             why=str(getattr(error, "stderr", "") or error).strip(),
-            fix=f"list them: --versions {good},…,{bad}",
+            fix=f"list them: --versions {low},…,{high}",
         ) from error
     line = next((line for line in printed.splitlines() if line.startswith("Available versions:")), "")
     listed = [text.strip() for text in line.partition(":")[2].split(",")]
-    inside = [one for one in listed if one and release(good) <= release(one) <= release(bad) and "+" not in one]
+    inside = [one for one in listed if one and release(low) <= release(one) <= release(high) and "+" not in one]
     return _ordered([*inside, good, bad])
 
 
@@ -165,17 +176,33 @@ def _too_few(package: str, candidates: Sequence[str]) -> OnnxsmithError:
     )
 
 
-def _report(search: _Search, clock: Clock, package: str, candidates: Sequence[str], first_bad: int | None) -> Report:
+def _swapped(search: _Search, good: str, bad: str) -> tuple[str, ...]:
+    """Returns a note if the cell ends worse with the version that was named as good."""
+    if good not in search.tried or bad not in search.tried:
+        return ()
+    well, ill = search.tried[good].outcome, search.tried[bad].outcome
+    if well.harm <= ill.harm:
+        return ()
+    return (f"--good and --bad are the other way round: {good} (--good) ends as {well}, {bad} (--bad) as {ill}",)
+
+
+def _report(search: _Search, clock: Clock, package: str, before: str, after: str, notes: Sequence[str]) -> Report:
+    """Returns the report of a search. `before` and `after` are neighbours between which the outcome changes, or the
+    ends of the search if it is the same with both."""
     tried = tuple(
         TriedVersion(version, str(row.outcome), row.headline, row.seconds)
         for version, row in sorted(search.tried.items(), key=lambda item: release(item[0]))
     )
     parts = (TriedVersions(package, tried), Timing(clock.passed()))
-    if first_bad is None:
-        first, last = candidates[0], candidates[-1]
-        headline = f"{package} {last} is no worse than {first}: {search.tried[last].outcome}"
-        return Report("fleet bisect", Verdict.CANNOT_TELL, parts, headline=headline)
-    before, after = candidates[first_bad - 1], candidates[first_bad]
-    worse, fine = search.tried[after], search.tried[before]
-    headline = f"{package} {after} is the first that is worse: {worse.headline}; {before}: {fine.outcome}"
-    return Report("fleet bisect", Verdict.DONE, parts, headline=headline)
+    old, new = search.tried[before], search.tried[after]
+    if old.outcome is new.outcome:
+        headline = f"nothing to find: the cell ends as {old.outcome} with {package} {before} and with {after}"
+        return Report("fleet bisect", Verdict.CANNOT_TELL, parts, notes=tuple(notes), headline=headline)
+    direction = "worse" if new.outcome.harm > old.outcome.harm else "better"
+    headline = f"{package} {after} is the first that is {direction}: {_ending(new)}; {before}: {_ending(old)}"
+    return Report("fleet bisect", Verdict.DONE, parts, notes=tuple(notes), headline=headline)
+
+
+def _ending(row: Row) -> str:
+    """Returns the outcome, and what was wrong."""
+    return str(row.outcome) if row.outcome is Outcome.DONE else f"{row.outcome} ({row.headline})"

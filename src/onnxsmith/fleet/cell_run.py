@@ -14,11 +14,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from onnxsmith.base.folders import beside
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.system import children
-from onnxsmith.fleet import environments, kept_files, step_process
+from onnxsmith.fleet import environments, kept_files, reasons, step_process, steps
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.row import Outcome, Row, StepResult
 from onnxsmith.fleet.sources import address
@@ -126,17 +127,30 @@ class _Chain:
             variables={**children.HERE.temporary(str(folder)), **self._threads()},
         )
         shown = tuple(word.replace(str(self._temporary), "TEMPORARY") for word in result.command)
-        return replace(result, command=shown)
+        said = {"headline": result.headline, "report": result.report, "said": result.said}
+        return replace(result, command=shown, **self._known(said))
+
+    def _known(self, value: Any) -> Any:
+        """Returns plain data with the names that a user knows in place of paths in the temporary folder: the address of
+        a fetched file, and for a written file the name that the shown commands have."""
+        if isinstance(value, dict):
+            return {self._known(key): self._known(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._known(one) for one in value]
+        if not isinstance(value, str) or self._temporary.name not in value:
+            return value
+        if self._cell.model.address:
+            value = value.replace(self._first, self._cell.model.address)
+        for folder in (str(self._temporary.resolve()), str(self._temporary)):
+            value = value.replace(f"{folder}{os.sep}", "").replace(folder, "a temporary folder")
+        return value
 
     def _words(self, number: int, step: Step) -> list[str]:
-        if step.role is Role.COMPARES:
-            return [self._first, self._present, *step.options]
-        if step.role is Role.READS:
-            return [self._present, *step.options]
         target = self._target(number, step)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)  # the file of an earlier run would pass for that of this step
-        return [self._present, *step.options, "-o", self._shown(target)]
+        if step.role in (Role.MAKES, Role.REWRITES):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.unlink(missing_ok=True)  # the file of an earlier run would pass for that of this step
+        return steps.words_of(step, self._first, self._present, self._shown(target))
 
     def _target(self, number: int, step: Step) -> Path:
         """Returns the file that a step writes: in the folder of the plan's `keep`, or in the temporary folder."""
@@ -174,4 +188,6 @@ class _Chain:
 
 def _unprepared(error: OnnxsmithError) -> StepResult:
     """Returns the result of a cell whose environment or file could not be had: the next run tries again."""
-    return StepResult("prepare", (), Outcome.LOST, error.problem.what, 0.0, error.problem.id, None, str(error.problem))
+    found = error.problem
+    reason = reasons.of_problem(found.what, found.why)
+    return StepResult("prepare", (), Outcome.LOST, reason, 0.0, found.id, None, str(found))

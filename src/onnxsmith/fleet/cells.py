@@ -109,6 +109,7 @@ def models(plan: Plan) -> list[tuple[Model, ModelEntry]]:
                 why=f"there is no such file in {plan.folder}",
                 fix="correct the path; paths are relative to the plan's folder",
             )
+        _refuse_options_of_export(entry, matched)
         if entry.name:
             matched = [_renamed(matched, entry)]
         for model in matched:
@@ -168,6 +169,17 @@ def _refuse_unknown_settings(entry: ModelEntry, plan: Plan) -> None:
                 where=entry.where,
                 fix=in_place_of(setting, list(plan.settings)),
             )
+
+
+def _refuse_options_of_export(entry: ModelEntry, matched: Sequence[Model]) -> None:
+    if "export" in entry.options and all(model.is_file for model in matched):
+        raise problem(
+            "fleet/plan",
+            f"the model {matched[0].name!r} has options of export, and is not exported",
+            where=entry.where,
+            why="it is an ONNX file already",
+            fix="leave these options out, or name a factory: nets.py:build",
+        )
 
 
 def _refuse_equal_names(plan: Plan, listed: Sequence[Model]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import time
 from collections import deque
@@ -24,7 +25,7 @@ _AHEAD = 2
 """Cells that are handed over for each worker, so that none waits for the next. A choice."""
 _STEPS = 10
 """Lines of progress, where progress is lines: one for each tenth of the cells."""
-_DIED = "every worker that ran it died"
+_DIED = "each worker that ran this cell alone died"
 
 
 Task = Callable[[Cell, str, bool], tuple[str, float]]
@@ -87,20 +88,28 @@ class _Flow:
         self._queued: deque[tuple[str, str, str]] = deque()
         self._begun: dict[tuple[str, str, str], float] = {}
         work = [Work(cell.place, job.sizes.get(cell.model.name, 0), job.before.get(cell.place)) for cell in job.cells]
+        self._suspects: list[Cell] = []
+        self._is_alone = False
         self._remaining = Remaining(work, running.workers)
         self._start = time.monotonic()
         self._shown = -1
         self._text = ""
 
     def run(self) -> None:
-        """Runs all cells."""
-        waiting = iter(self._job.cells)
+        """Runs all cells. Cells whose workers died are run again at the end, each alone: an engine counts the death of
+        a worker against every cell that ran or waited there, and only one of them is the cause."""
+        self._run(self._job.cells, _AHEAD * self._running.workers)
+        suspects, self._suspects = self._suspects, []
+        self._is_alone = True
+        self._run(suspects, 1)
+
+    def _run(self, cells: Sequence[Cell], most: int) -> None:
+        """Runs cells, and hands over no more than `most` at a time."""
+        waiting = iter(cells)
         in_flight = 0
-        for cell in waiting:
+        for cell in itertools.islice(waiting, most):
             self._submit(cell)
             in_flight += 1
-            if in_flight >= _AHEAD * self._running.workers:
-                break
         self._show()
         while in_flight:
             cell, future = self._next()
@@ -156,6 +165,9 @@ class _Flow:
             self._queued.remove(cell.place)
         self._note_begun()
         if error is not None and self._engine.worker_died(error):
+            if not self._is_alone:
+                self._suspects.append(cell)
+                return
             self._keep_lost(cell)
         elif error is not None:
             raise self._over(cell, error) from error

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import byte_count, in_place_of
-from onnxsmith.fleet import steps
+from onnxsmith.base.words import byte_count, in_place_of, nearest
+from onnxsmith.fleet import plan_file, steps
 from onnxsmith.fleet.plan import HERE, Environment, Limits, ModelEntry, Plan
 from onnxsmith.fleet.steps import Step
 
@@ -22,49 +21,45 @@ _KEYS = (
 )  # fmt: skip
 _MODEL_KEYS = ("source", "name", "settings", "depends", "options")
 _ENVIRONMENT_KEYS = ("python", "requirements")
-_EXAMPLE = 'a plan starts with: models = ["models/*.onnx"], then steps = ["simplify", "check"]'
 _DEFAULT = "default"
 """The name of the setting of a plan that lists none."""
 
 
-def read(path: str | Path) -> Plan:
-    """Reads the plan in the file.
+def read(path: str | Path, accepts: steps.Accepts | None = None) -> Plan:
+    """Reads the plan in the file. With `accepts`, the options of verbs are read as the command line would, unless every
+    environment is an interpreter of its own, whose onnxsmith may have other options.
 
     Raises:
         OnnxsmithError: `fleet/plan-file` if the file cannot be read or is not TOML; `fleet/plan` for a mistake in it.
     """
     file = Path(path)
-    try:
-        text = file.read_bytes().decode("utf-8-sig")
-        content = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        refused = isinstance(error, OSError)
-        raise problem(
-            "fleet/plan-file",
-            "the plan cannot be read" if refused else "the plan is not TOML",
-            where=str(file),
-            why=(error.strerror or str(error)) if isinstance(error, OSError) else str(error),
-            fix="give the path of the plan" if refused else f"correct that place; {_EXAMPLE}",
-        ) from error
-    return _Reader(file, text, content).plan()
+    text, content = plan_file.load(file)
+    return _Reader(file, text, content, accepts).plan()
 
 
 class _Reader:
     """Turns the content of a file into a plan."""
 
-    def __init__(self, file: Path, text: str, content: Mapping[str, Any]) -> None:
+    def __init__(self, file: Path, text: str, content: Mapping[str, Any], accepts: steps.Accepts | None) -> None:
         self._file, self._lines, self._text, self._content = file, text.split("\n"), text, content
         self._start = 0
+        self._accepts = accepts
 
     def plan(self) -> Plan:
         """Returns the plan."""
         self._refuse_unknown(self._content, _KEYS)
+        environments = self._environments()
+        if all(one.python and not one.requirements for one in environments):
+            self._accepts = None
+        models, settings = self._models(), self._settings()
+        self._refuse_unused(models, settings)
+        self._refuse_incomplete(models, settings)
         return Plan(
             path=self._file,
             name=self._word("name") or self._file.stem,
-            models=self._models(),
-            settings=self._settings(),
-            environments=self._environments(),
+            models=models,
+            settings=settings,
+            environments=environments,
             limits=Limits(self._number("time_limit", Limits.seconds), self._size("memory_limit")),
             workers=self._count("workers"),
             keep=self._word("keep"),
@@ -76,7 +71,7 @@ class _Reader:
         entries = self._content.get("models")
         entries = [entries] if isinstance(entries, str | dict) else entries
         if not isinstance(entries, list) or not entries:
-            raise self._mistake("the plan names no models", "models", fix=_EXAMPLE)
+            raise self._mistake("the plan names no models", "models", fix=plan_file.EXAMPLE)
         excluded = self._texts("exclude", self._content)
         entries = [self._model(entry) for entry in entries]
         for pattern in excluded:
@@ -130,6 +125,49 @@ class _Reader:
         self._refuse_order(name, steps_there)
         return steps_there
 
+    def _refuse_unused(self, models: Sequence[ModelEntry], settings: Mapping[str, Sequence[Step]]) -> None:
+        """Raises if a verb has options, and is no step of any setting that they are for."""
+        used = {name: [step.verb for step in listed] for name, listed in settings.items()}
+        steps_there = list(dict.fromkeys(verb for verbs in used.values() for verb in verbs))
+        for key in self._content.get("options", {}):
+            if steps.verb(key, "") not in steps_there:
+                with self._after("options"):
+                    raise self._unused(key, self._place(key), steps_there)
+        for entry in models:
+            own = [verb for name in entry.settings or used for verb in used.get(name, steps_there)]
+            for verb in entry.options:
+                if verb not in own:
+                    raise self._unused(verb, entry.where, list(dict.fromkeys(own)))
+
+    def _unused(self, verb: str, where: str, verbs: Sequence[str]) -> OnnxsmithError:
+        near = nearest(verb, verbs)
+        return problem(
+            "fleet/plan",
+            f"{verb!r} has options, but is no step",
+            where=where,
+            why=f"the steps are {', '.join(verbs)}",
+            fix=f"write {near} in place of {verb}" if near else f"leave its options out, or add {verb} to the steps",
+        )
+
+    def _refuse_incomplete(self, models: Sequence[ModelEntry], settings: Mapping[str, Sequence[Step]]) -> None:
+        """Raises if an argument of a step is missing in the setting, and some model does not add options to it."""
+        for name, listed in settings.items():
+            entries = [one for one in models if name in (one.settings or settings) and not one.source.startswith("!")]
+            for step in listed:
+                if all(step.verb in entry.options for entry in entries):
+                    continue
+                with self._after(name):
+                    self._refuse_words(step.verb, step.options, step.verb, is_whole=True)
+
+    def _refuse_words(self, verb: str, words: Sequence[str], key: str, *, is_whole: bool) -> None:
+        """Raises if the command line of the verb does not take the words. `is_whole`: no argument may be missing."""
+        typed = steps.words_of(Step(verb, tuple(words)), "FIRST", "MODEL", "OUT")
+        mistake = self._accepts(verb, typed) if self._accepts is not None else None
+        if mistake is None or (mistake.is_missing and not is_whole):
+            return
+        where = self._place(key) if self._line(key, is_value=False) is not None else self._place(key, is_value=True)
+        raise problem("fleet/plan", mistake.what, where=where, why=mistake.why, fix=mistake.fix)
+
     def _refuse_order(self, name: str, listed: Sequence[Step]) -> None:
         """Raises if a step can never have what it reads."""
         writes = False
@@ -170,9 +208,13 @@ class _Reader:
         for key, value in table.items():
             verb = steps.verb(key, self._place(key))
             words = steps.words(value)
+            if words is None and isinstance(value, str):
+                line = self._line(key, is_value=False)
+                raise plan_file.open_words(key, value, self._place(key), self._lines[line] if line is not None else "")
             if words is None:
                 fix = f'write a text or a list of texts: {key} = "--dim batch=4"'
                 raise self._mistake(f"the options of {key} are {value!r}", key, fix=fix)
+            self._refuse_words(verb, words, key, is_whole=False)
             options[verb] = words
         return options
 

@@ -23,7 +23,7 @@ class Outcome(StrEnum):
     TIMEOUT = "timeout"
     CRASHED = "crashed"
     LOST = "lost"
-    """Nothing was learnt about the model: the workers of an engine died, or the cell could not be prepared."""
+    """Nothing was learnt about the model: each worker that ran it alone died, or it could not be prepared."""
 
     @property
     def harm(self) -> int:

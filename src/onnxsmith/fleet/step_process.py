@@ -17,6 +17,7 @@ from typing import IO, Any
 import onnxsmith
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import children
+from onnxsmith.fleet import reasons
 from onnxsmith.fleet.row import Outcome, StepResult
 from onnxsmith.runtimes._call_limits import is_shortage
 
@@ -147,18 +148,16 @@ def _outcome(
     if report is not None:
         problems = report.get("problems") or [{}]
         worst = problems[0]
-        headline = report.get("headline") or worst.get("what") or report["verdict"]
         outcome = Outcome(report["verdict"])
         if outcome is Outcome.FAILED and (
             worst.get("id") == "runtime/memory" or is_shortage(str(worst.get("why", "")))
         ):
             outcome = Outcome.MEMORY
-        return outcome, str(headline), str(worst.get("id", ""))
+        return outcome, reasons.of_report(report), str(worst.get("id", ""))
     if is_shortage(tail):
         return Outcome.MEMORY, "the process ran out of memory", ""
     code = process.returncode
-    last = next((line.strip() for line in reversed(tail.splitlines()) if line.strip()), "")
     cause = children.cause_of_end(code)
     if cause == "signal SIGKILL":
         return Outcome.MEMORY, "something ended the process, most likely the system for lack of memory", ""
-    return Outcome.CRASHED, f"{cause}{f': {last}' if last else ''}", ""
+    return Outcome.CRASHED, reasons.of_end(cause, tail), ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -56,6 +56,21 @@ class Step:
         return VERBS[self.verb]
 
 
+@dataclass(frozen=True)
+class Mistake:
+    """Why a verb does not take its options: what is wrong, the reason and the fix. `is_missing`: nothing is wrong but
+    that an argument is missing, which another table of the plan may have."""
+
+    what: str
+    why: str
+    fix: str
+    is_missing: bool = False
+
+
+Accepts = Callable[[str, Sequence[str]], Mistake | None]
+"""A function of a verb and the words behind it. It returns why the command line refuses them; None if it takes them."""
+
+
 def verb(name: str, where: str) -> str:
     """Returns the verb that a plan names.
 
@@ -72,6 +87,16 @@ def verb(name: str, where: str) -> str:
         why="a step is a verb that reads the model of the cell",
         fix=in_place_of(name, sorted({*VERBS, *ALIASES} - {"baseline check"})),
     )
+
+
+def words_of(step: Step, first: str, present: str, output: str) -> list[str]:
+    """Returns the words behind the verb of a step: the models that it reads, its options, and the file that it writes.
+    `first` is the first ONNX file of the cell, `present` the present model."""
+    if step.role is Role.COMPARES:
+        return [first, present, *step.options]
+    if step.role is Role.READS:
+        return [present, *step.options]
+    return [present, *step.options, "-o", output]
 
 
 def words(value: Any) -> tuple[str, ...] | None:

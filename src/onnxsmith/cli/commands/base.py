@@ -48,6 +48,16 @@ class Command(ABC):
         statement about a model, and has no option `--record`."""
         return ()
 
+    @classmethod
+    def takes_view(cls) -> bool:
+        """Whether the command has the option `--view`."""
+        return cls.shown is not Command.shown
+
+    @classmethod
+    def takes_record(cls) -> bool:
+        """Whether the command has the option `--record`."""
+        return cls.subjects is not Command.subjects
+
     @abstractmethod
     def run(self) -> Report:
         """Runs the command. Raises OnnxsmithError for an error that the user can fix."""

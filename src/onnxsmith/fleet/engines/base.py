@@ -33,7 +33,7 @@ class Engine(ABC):
         """
 
     def worker_died(self, error: BaseException) -> bool:
-        """Whether the error of a future says that the workers died on which the cell was tried."""
+        """Whether the error of a future says that workers died on which the cell ran, or waited to run."""
         return False
 
     def is_gone(self, error: BaseException) -> bool:

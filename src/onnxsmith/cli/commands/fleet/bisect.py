@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from onnxsmith.base.options import argument, option
 from onnxsmith.base.report.base import Report
 from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.commands.fleet._options import refuse_wrong_options
 
 
 @dataclass(frozen=True)
 class Bisect(Command):
-    """Find the version of a package at which a cell became worse.
+    """Find the version of a package at which a cell became worse, or better.
 
     Makes an environment for each version that is tried, with uv, and halves the versions until two neighbours differ.
+    --good and --bad are the two ends; either may be the older version.
     """
 
     name = "fleet bisect"
@@ -22,7 +24,7 @@ class Bisect(Command):
     model: str = argument("the model, as the table names it", metavar="NAME")
     package: str = option("the package whose versions are tried", default="onnxruntime", metavar="NAME")
     good: str = option("a version with which the cell is as it should be", default="", metavar="VERSION")
-    bad: str = option("a later version with which it is worse", default="", metavar="VERSION")
+    bad: str = option("a version with which it is worse", default="", metavar="VERSION")
     versions: str = option("the versions to try, in place of those of the index: 1.29.0,1.30.1", default="")
     setting: str = option("its setting, if there are several", default="")
     environment: str = option("the environment whose other packages are kept", default="")
@@ -31,6 +33,7 @@ class Bisect(Command):
     def run(self) -> Report:
         from onnxsmith.fleet.bisect import bisect
 
+        refuse_wrong_options(self.plan)
         return bisect(
             self.plan,
             self.model,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from onnxsmith.base.options import argument, option
 from onnxsmith.base.report.base import Report
 from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.commands.fleet._options import refuse_wrong_options
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class List(Command):
         from onnxsmith.base.words import several
         from onnxsmith.fleet import text_file, verbs
 
+        refuse_wrong_options(self.plan)
         cells = verbs.listed(self.plan, self.store)
         if self.output:
             text_file.write(self.output, [command for _, command in cells])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from onnxsmith.base.options import argument, flag, option
 from onnxsmith.base.report.base import Report
 from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.commands.fleet._options import refuse_wrong_options
 from onnxsmith.cli.commands.fleet._page import every_cell_flag, page_option, refuse, with_page
 
 
@@ -60,5 +61,6 @@ class Run(Command):
             scheduler=self.scheduler,
             shard=read(self.shard),
         )
+        refuse_wrong_options(self.plan)
         report = verbs.run(self.plan, settings)
         return with_page(report, self.page, self.plan, self.store, every=self.every_cell)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from onnxsmith.base.options import argument, option
 from onnxsmith.base.report.base import Report
 from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.commands.fleet._options import refuse_wrong_options
 
 
 @dataclass(frozen=True)
@@ -23,4 +24,5 @@ class Why(Command):
     def run(self) -> Report:
         from onnxsmith.fleet import one_cell
 
+        refuse_wrong_options(self.plan)
         return one_cell.why(self.plan, self.model, self.setting, self.environment)

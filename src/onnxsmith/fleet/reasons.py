@@ -1,0 +1,72 @@
+"""Says in one line why a step ended as it did, from its report or from the end of its process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.words import shortened
+
+_LONGEST = 300
+"""Limits the characters of a reason. A choice: three lines of a terminal."""
+
+
+def of_report(report: Mapping[str, Any]) -> str:
+    """Returns why the verdict of a report, as plain data, is what it is: for numbers that differ, which output and by
+    how much; for an error, its problem with its cause. The headline of the report says it in all other cases."""
+    verdict, headline = str(report["verdict"]), str(report.get("headline") or "")
+    if verdict != Verdict.DONE:
+        found = next(filter(None, _reasons(report, verdict)), "")
+        first = next((str(one["what"]) for one in _tables(report.get("problems")) if one.get("what")), verdict)
+        return shortened(found or headline or first, _LONGEST)
+    return headline or verdict
+
+
+def of_problem(what: str, why: str) -> str:
+    """Returns what happened, with the first line of its cause."""
+    cause = why.strip().partition("\n")[0]
+    return shortened(f"{what}: {cause}" if cause else what, _LONGEST)
+
+
+def of_end(cause: str, said: str) -> str:
+    """Returns how a process ended that gave no report. The last line that it printed may be the reason or not, so it
+    is shown as what it is."""
+    ending = f"{cause} without a report" if cause.startswith("exit status") else cause
+    last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
+    return f"{ending}; last line printed: {shortened(last, _LONGEST)}" if last else ending
+
+
+def _reasons(report: Mapping[str, Any], verdict: str) -> Iterator[str]:
+    problems = [one for one in _tables(report.get("problems")) if one.get("what")]
+    parts = _tables(report.get("parts"))
+    if verdict == Verdict.FAILED and problems:
+        yield of_problem(str(problems[0]["what"]), str(problems[0].get("why") or ""))
+    if verdict == Verdict.DIFFERENT:
+        yield from map(_output, _entries(parts, "verification", "outputs"))
+    yield from (
+        f"{one.get('target')}: {one['why']}" for one in _entries(parts, "target_checks", "checks") if one.get("why")
+    )
+
+
+def _entries(parts: list[Mapping[str, Any]], kind: str, name: str) -> Iterator[Mapping[str, Any]]:
+    """Yields the entries of a list in the parts of a kind."""
+    return (entry for part in parts if part.get("kind") == kind for entry in _tables(part.get(name)))
+
+
+def _tables(value: Any) -> list[Mapping[str, Any]]:
+    """Returns the tables of a list. Another version of onnxsmith may have written anything."""
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def _output(check: Mapping[str, Any]) -> str:
+    """Returns how an output differs; "" if it does not."""
+    if check.get("equal", True) or check.get("drawn"):
+        return ""
+    text = f"output {check.get('name')!r} differs: {check.get('reason') or 'its values are not equal'}"
+    difference, tolerance = check.get("worst_rel"), check.get("tolerance")
+    numbers = [one for one in (difference, tolerance) if isinstance(one, int | float) and math.isfinite(one)]
+    if len(numbers) < 2 or not difference:
+        return text
+    return f"{text}; the largest difference is {difference:.3g} of its scale, the tolerance {tolerance:.3g}"

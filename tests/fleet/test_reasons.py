@@ -1,0 +1,66 @@
+"""Why a step ended as it did, in one line that tells the outputs, the error or the process."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onnxsmith.base.problem import Problem
+from onnxsmith.base.report.base import Part, Report
+from onnxsmith.base.report.parts.target_checks import Stage, TargetCheck, TargetChecks
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.comparison.outputs.compare import compare
+from onnxsmith.fleet import reasons
+from tests.fleets import TEXT, models
+
+
+def reason(verdict: Verdict, *parts: Part, headline: str = "m.onnx: onnxruntime ran", **problem: str) -> str:
+    problems = (Problem(**problem),) if problem else ()
+    return reasons.of_report(Report("check", verdict, parts, problems, headline=headline).to_dict())
+
+
+def test_the_reason_of_a_report() -> None:
+    target = TargetChecks((TargetCheck("onnxruntime", "", "1", True, Stage.RAN, why="its numbers differ: output y"),))
+    told = "onnxruntime: its numbers differ: output y"
+    assert reason(Verdict.DONE, target) == "m.onnx: onnxruntime ran"
+    assert reason(Verdict.DIFFERENT, target) == reason(Verdict.CANNOT_TELL, target) == told
+    assert reason(Verdict.DIFFERENT, headline="", id="a/b", what="node c is gone") == "node c is gone"
+    assert reason(Verdict.DIFFERENT) == "m.onnx: onnxruntime ran"
+    assert reason(Verdict.CANNOT_TELL, headline="") == "cannot-tell"
+    factory = {"id": "a/b", "what": "the factory raised an error", "why": "ValueError: no weights\nin two lines"}
+    assert reason(Verdict.FAILED, target, **factory) == "the factory raised an error: ValueError: no weights"
+    assert len(reason(Verdict.FAILED, id="a/b", what="x" * 999)) == 300
+
+
+def test_numbers_that_differ_are_named_with_the_tolerance(tmp_path: Path) -> None:
+    models(tmp_path, "a.onnx", text=TEXT.format("y = Exp(x)"))
+    models(tmp_path, "b.onnx", text=TEXT.format("y = Sinh(x)"))
+    report = compare(tmp_path / "a.onnx", tmp_path / "b.onnx").report
+    said = reasons.of_report(report.to_dict())
+    assert said.startswith("output 'y' differs: ")
+    (output,) = (one for part in report.parts for one in getattr(part, "outputs", ()))
+    assert f"the largest difference is {output.worst_rel:.3g} of its scale" in said
+    assert said.endswith(f"the tolerance {output.tolerance:.3g}")
+
+
+@pytest.mark.parametrize("number", [None, "NaN", math.inf, 0.0])
+def test_a_difference_without_a_size(number: Any) -> None:
+    output = {"name": "y", "equal": False, "reason": "the shapes are not the same", "worst_rel": number, "tolerance": 1}
+    part = {"kind": "verification", "outputs": [{"name": "x", "equal": True}, output]}
+    said = reasons.of_report({"verdict": "different", "headline": "m", "parts": [part]})
+    assert said == "output 'y' differs: the shapes are not the same"
+
+
+@pytest.mark.parametrize("parts", [3, [3], [{"kind": "verification", "outputs": 3}], [{"kind": "target_checks"}], None])
+def test_parts_of_another_version(parts: Any) -> None:
+    report = {"verdict": "different", "headline": "m", "parts": parts, "problems": parts}
+    assert reasons.of_report(report) == "m"
+
+
+def test_the_end_of_a_process() -> None:
+    assert reasons.of_end("signal SIGSEGV", "") == "signal SIGSEGV"
+    assert reasons.of_end("signal SIGSEGV", "a\nb\n \n") == "signal SIGSEGV; last line printed: b"
+    assert reasons.of_end("exit status 2", "a") == "exit status 2 without a report; last line printed: a"
