@@ -77,6 +77,8 @@ def test_only_one_looks_like_one(ratio: float, text: str) -> None:
 SIZES = {
     "0": 0, "10": 10, "7b": 7, "500KB": 500 * 2**10, "1.5 MB": 3 * 2**19, "16GiB": 2**34, "2t": 2**41,
     "": None, "-1": None, "MB": None, "1 PB": None, "1,5MB": None, "KB1": None,
+    "5iB": None, "i": None, "1.2.3MB": None, "nan": None, "inf": None, "1e3": None, "0.1": 1, "0.0": 0,
+    "100MB": 100 * 2**20, "100MiB": 100 * 2**20, "1" + "0" * 400: 10**400,
 }  # fmt: skip
 
 

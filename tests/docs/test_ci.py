@@ -206,3 +206,13 @@ def test_recording_as_the_page_says(repository: Repository) -> None:
         (repository.folder / name).unlink()
     assert repository.run(lines).returncode == 0
     assert (repository.folder / "baseline.zip").exists()
+
+
+def test_both_versions_are_measured_as_the_page_says(repository: Repository) -> None:
+    (lines,) = ("\n".join(one.lines) for one in documents.blocks(PAGE) if "bench old.onnx" in "\n".join(one.lines))
+    for name in ("old.onnx", "new.onnx"):
+        save(from_text(MODEL.replace("float[n,", "float[batch,")), repository.folder / name)
+    (repository.folder / "reports").mkdir()
+    done = repository.run(lines.replace(" --dim", " --seconds 1 --dim").replace("10%", "900%"))
+    assert done.returncode in (0, 1), done.stdout  # 1: a machine with other work may give no interval
+    assert "bench.md" in repository.reports()

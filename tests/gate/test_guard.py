@@ -116,6 +116,7 @@ def test_size_of_a_file_and_of_its_data(tmp_path: Path) -> None:
         with pytest.raises(OnnxsmithError) as raised:
             guard([file], max_size=size)
         assert raised.value.problem.id == "guard/bad-size"
+        assert "MB" in raised.value.problem.why
 
 
 def archive(name: str) -> bytes:

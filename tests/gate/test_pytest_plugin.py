@@ -43,6 +43,26 @@ def test_a_failure_names_its_page(tmp_path: Path) -> None:
     assert (tmp_path / ".pytest_cache" / "d" / "onnxsmith" / "test_it.py-test_other.html").is_file()
 
 
+MOVING = """
+import os
+from onnxsmith.testing import assert_same
+
+def moving(x):
+    os.makedirs("other", exist_ok=True)
+    os.chdir("other")
+    return "a"
+
+def test_moving(): assert_same(moving, lambda x: "b", [1])
+"""
+
+
+def test_a_test_that_changes_the_folder_moves_no_page(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(MOVING)
+    assert "1 failed" in pytest_in(tmp_path, "-q", "--onnxsmith-pages", "pages")
+    assert list((tmp_path / "pages").iterdir()) == [tmp_path / "pages" / "test_it.py-test_moving.html"]
+    assert not list((tmp_path / "other").rglob("*.html"))
+
+
 FAILING = """
 import pytest
 from onnxsmith.testing import assert_not_worse, assert_same
@@ -81,6 +101,22 @@ def test_the_file_of_a_failed_export_stays(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(pages, "current", None)
     with pytest.raises(AssertionError, match="the exported file is removed; keep it with output="):
         assert_exports(module, (torch.rand(2, 4),), target="no-such-target")
+
+
+@pytest.mark.torch
+def test_a_module_that_changes_the_folder_moves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    class Moving(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            os.chdir(tmp_path / "other")
+            return x.relu()
+
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert assert_exports(Moving(), (torch.rand(2, 4),), output="m.onnx") == tmp_path / "m.onnx"
+    assert (tmp_path / "m.onnx").is_file()
+    assert not list((tmp_path / "other").iterdir())
 
 
 def test_a_fix_has_the_files_of_the_test() -> None:

@@ -69,13 +69,18 @@ def of_one(ratio: float, decimals: int = 2) -> str:
     return f"{ratio:.{next(enough, _DIGITS)}f}"
 
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
+SIZE_UNITS = "B, KB, MB, GB and TB, each 1024 of the one before; KiB, MiB, GiB and TiB mean the same"
+"""Says which units `byte_count` reads."""
 
 
 def byte_count(text: str) -> int | None:
-    """Reads a size such as `16GB` or `500 MB` as bytes, in units of 1024; None if the text is no size."""
+    """Reads a size such as `16GB` or `500 MB` as bytes, in units of 1024; None if the text is no size. A part of a byte
+    counts as one: 0 means no limit, and only 0 gives it."""
     match = _SIZE.fullmatch(text.strip())
-    return None if match is None else int(float(match[1]) * 2 ** (10 * " KMGT".index(match[2].upper() or " ")))
+    return (
+        None if match is None else math.ceil(Decimal(match[1]) * 2 ** (10 * " KMGT".index((match[2] or " ").upper())))
+    )
 
 
 def shortened(text: str, longest: int) -> str:

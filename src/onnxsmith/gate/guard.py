@@ -12,7 +12,7 @@ from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.guarded_files import FileFindings, GuardedFiles
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.words import byte_count, first_few, several
+from onnxsmith.base.words import SIZE_UNITS, byte_count, first_few, several
 from onnxsmith.gate.guarding import guarded_file
 from onnxsmith.gate.guarding.checks.base import Check
 from onnxsmith.graph.files.load import near_files
@@ -29,7 +29,7 @@ def guard(files: Sequence[str | Path], *, max_size: str = MAX_SIZE, simplified: 
     """Looks whether files may be committed: models, their data, and weights. Reads the files, and runs no model.
 
     The verdict is `different` if something is wrong with a file. `max_size` limits the bytes of each file, such as
-    `100MB`; 0 is no limit. With `simplified`, models also have to be simplified.
+    `100MB` in units of 1024; 0 is no limit. With `simplified`, models also have to be simplified.
 
     Raises:
         OnnxsmithError: `guard/no-file` without files, or for a folder; `model/not-found`; `guard/bad-size`.
@@ -60,7 +60,13 @@ def guard(files: Sequence[str | Path], *, max_size: str = MAX_SIZE, simplified: 
 def _most(text: str) -> int:
     found = byte_count(text)
     if found is None:
-        raise problem("guard/bad-size", f"{text!r} is not a size", where="--max-size", fix="write --max-size 100MB")
+        raise problem(
+            "guard/bad-size",
+            f"{text!r} is not a size",
+            where="--max-size",
+            why=f"a size is a number with one of the units {SIZE_UNITS}; 0 allows any size",
+            fix="write --max-size 100MB",
+        )
     return found
 
 

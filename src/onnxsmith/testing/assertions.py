@@ -27,8 +27,8 @@ def assert_exports(
     """Asserts that a torch module exports to a file that computes the same, and that every `target` runs the file.
 
     `module`, `args`, `dynamic` and `options` are those of `onnxsmith.export`, `target` those of `onnxsmith.check`. The
-    file is written to `output`, whose path is returned; without `output` it is removed again, and None returned. The
-    file of a failed assertion stays beside the page of the failure.
+    file is written to `output`, whose absolute path is returned; without `output` it is removed again, and None
+    returned. The file of a failed assertion stays beside the page of the failure.
 
     Raises:
         AssertionError: if the module does not export, the file differs from the module, or a target does not run it.
@@ -55,7 +55,7 @@ def _output(output: str | Path | None) -> Iterator[tuple[Path, list[str]]]:
     failure stays beside its page; without a page it is removed."""
     page = pages.current() if output is None and pages.current is not None else None
     if output is not None:
-        yield Path(output), []
+        yield Path(output).absolute(), []  # the module may change the working folder
     elif page is None:
         with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
             yield Path(folder) / "model.onnx", ["the exported file is removed; keep it with output=…"]

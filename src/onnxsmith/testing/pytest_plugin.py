@@ -48,4 +48,4 @@ def _page(item: Any) -> Path | None:
         if cache is None:
             return None
         folder = cache.mkdir("onnxsmith")
-    return Path(folder).absolute() / f"{name}.html"
+    return Path(item.config.invocation_params.dir, folder) / f"{name}.html"  # a test may change the working folder

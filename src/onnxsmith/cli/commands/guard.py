@@ -20,7 +20,12 @@ class Guard(Command):
     name = "guard"
 
     files: tuple[str, ...] = argument("models and files with weights", default=(), metavar="FILE…")
-    max_size: str = option("how large a file may be, and a data file; 0 for any size", default="100MB", metavar="SIZE")
+    max_size: str = option(
+        "how large a file may be, and a data file: 500KB, 100MB, 2GB; units of 1024, so MB and MiB are the same; 0 for "
+        "any size",
+        default="100MB",
+        metavar="SIZE",
+    )
     simplified: bool = flag("models also have to be simplified")
 
     def run(self) -> Report:

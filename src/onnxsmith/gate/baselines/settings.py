@@ -12,7 +12,7 @@ from onnxsmith.verification.rounding import is_usable, refuse_unusable
 
 SECONDS = 2.0
 """Sets the seconds in which a model is measured. A choice: with eight rounds, of which each starts a process, a small
-model takes about three seconds. docs/benchmarks.md has the intervals."""
+model takes three to five seconds. docs/benchmarks.md has the intervals."""
 ALLOW = 0.05
 """Sets the share by which a file may grow, and a time. A choice, that of `bench`."""
 
