@@ -544,8 +544,11 @@ def test_each_verb_has_a_command_line() -> None:
 def test_the_commands_merge_and_show(path: Path, steps: Steps) -> None:
     for part in (1, 2):
         run(path, name="part", shard=(part, 2), store=f"{part}/")
-    text, status = called("fleet merge 1/ 2/ -o all.sqlite")
+    text, status = called("fleet merge 1/ 2/ -o all.sqlite --page all.html")
     assert (status, "part: 6 cells: 6 done" in text) == (0, True)
+    assert Path("all.html").is_file()
+    assert len(list(Path("all-cells").glob("*.html"))) == 6
+    assert called("fleet merge 1/ 2/ -o all.sqlite --every-cell")[1] == 2
     text, status = called("fleet show all.sqlite --name part")
     assert (status, "part: 6 cells: 6 done" in text) == (0, True)
     assert called("fleet show gone.sqlite")[1] == 2
