@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import threading
@@ -526,6 +527,16 @@ def test_a_wrong_option_is_refused_before_anything_runs(
     assert "fleet/plan" in text
     assert f"p.toml, line {line}" in text
     assert says in text
+
+
+def test_the_command_line_takes_the_plans_of_the_document(tmp_path: Path) -> None:
+    from onnxsmith.cli.commands.fleet._options import refuse_wrong_options
+
+    text = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text(encoding="utf-8")
+    plans = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert len(plans) == 2
+    for content in plans:
+        refuse_wrong_options(str(plan(tmp_path, content)))
 
 
 def test_each_verb_has_a_command_line() -> None:
