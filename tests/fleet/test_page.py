@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import re
 from collections.abc import Callable
@@ -98,6 +99,22 @@ def test_the_command_writes_the_page_and_the_reports(store: str, tmp_path: Path)
     keys = [made_up.key_of(place(*one)) for one in (("a.onnx",), ("a.onnx", "exact"), ("b.onnx",), ("c.onnx", "exact"))]
     assert reports == sorted([*(f"{key}.html" for key in keys), "cells.json"])
     assert f"{texts[2]}.html" in reports
+
+
+def test_cells_of_another_environment_have_no_commands_of_this_python(tmp_path: Path) -> None:
+    """The steps ran with another Python; `fleet why` runs them with it."""
+    places = [("a.onnx", "two words", name) for name in ("here", "older")]
+    address = made_up.store(tmp_path / "s.sqlite", {"r": {one: made_up.row(one) for one in places}})
+    files.write(table(address), tmp_path / "m.html", render, Origin("plan.toml", "/plans"))
+    assert [column[2:] for column in data_in(tmp_path / "m.html")["columns"]] == [["here", False], ["older", True]]
+    here, older = (
+        html.unescape((tmp_path / "m-cells" / f"{made_up.key_of(one)}.html").read_text(encoding="utf-8"))
+        for one in places
+    )
+    typed = "onnxsmith simplify a.onnx -o 1-simplify.onnx"
+    again = "onnxsmith fleet why plan.toml a.onnx --setting 'two words' --environment older"
+    assert (typed in here, typed in older) == (True, False)
+    assert (again in here, again in older) == (False, True)
 
 
 def test_the_report_of_a_cell_has_the_reports_of_its_steps(store: str, tmp_path: Path) -> None:

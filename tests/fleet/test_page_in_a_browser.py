@@ -210,6 +210,16 @@ def test_the_panel_tells_all_of_a_cell(from_disk: FromDisk, path: Path) -> None:
     assert not page.locator("#panel").is_visible()
 
 
+def test_a_cell_of_another_environment(from_disk: FromDisk, tmp_path: Path) -> None:
+    places = [("a.onnx", "plain", name) for name in ("here", "older")]
+    page = from_disk(written(tmp_path, {one: made_up.row(one, Outcome.DIFFERENT) for one in places}))
+    page.locator(".line .different").nth(1).click()
+    assert "simplify: done, compare: different" in page.locator("#panel").inner_text()
+    assert page.locator("#panel pre").all_inner_texts() == [
+        "onnxsmith fleet why 'my plan.toml' a.onnx --setting plain --environment older"
+    ]
+
+
 def test_the_link_of_a_cell_opens_its_report(from_disk: FromDisk, path: Path) -> None:
     page = from_disk(path)
     page.locator(".line .crashed").click()

@@ -23,7 +23,12 @@ def reason(verdict: Verdict, *parts: Part, headline: str = "m.onnx: onnxruntime 
 
 
 def test_the_reason_of_a_report() -> None:
-    target = TargetChecks((TargetCheck("onnxruntime", "", "1", True, Stage.RAN, why="its numbers differ: output y"),))
+    absent = TargetCheck("iree", "", "", True, Stage.NOT_TRIED, why="IREE is not installed")
+    ran = TargetCheck("onnxruntime", "", "1", True, Stage.RAN, why="its numbers differ: output y")
+    target = TargetChecks((absent, ran))
+    refused = TargetChecks((absent, ran, TargetCheck("tract", "", "1", True, Stage.REFUSED, why="no Exp")))
+    assert reason(Verdict.DIFFERENT, refused) == "tract: no Exp"
+    assert reason(Verdict.DIFFERENT, TargetChecks((absent,))) == "m.onnx: onnxruntime ran"
     told = "onnxruntime: its numbers differ: output y"
     assert reason(Verdict.DONE, target) == "m.onnx: onnxruntime ran"
     assert reason(Verdict.DIFFERENT, target) == reason(Verdict.CANNOT_TELL, target) == told

@@ -273,3 +273,27 @@ def test_without_the_package_of_a_system(tmp_path: Path, refused: Refused, monke
     with refused("fleet/fsspec") as refusal:
         names(tmp_path, '["s3://bucket/a.onnx"]')
     assert "s3fs" in refusal.problem.why
+
+
+@pytest.mark.parametrize(
+    ("files", "source", "what", "fix"),
+    [
+        (["nets/a.onnx"], "nets", "'nets' is a folder", 'models = ["nets/*.onnx"]'),
+        (["nets/deep/a.onnx"], "nets/", "'nets/' is a folder", 'models = ["nets/**/*.onnx"]'),
+        (["nets/bert/config.json"], "nets", "'nets' is a folder", "name the folders of transformers in it: nets/bert"),
+        (["nets/a.txt"], "nets", "'nets' is a folder", 'models = ["nets/*'),
+        (["nets/resnet.onnx"], "nets/resnett.onnx", "no model is called", "write nets/resnet.onnx in place of"),
+        (["net.py"], "net.py", "'net.py' is no model", "net.py:build"),
+        ([], "gone/*.onnx", "no model is called", "correct the path"),
+    ],
+)
+def test_what_to_write_in_place_of_an_entry_without_models(
+    tmp_path: Path, refused: Refused, files: list[str], source: str, what: str, fix: str
+) -> None:
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    with refused("fleet/no-models") as refusal:
+        cells_of(plan(tmp_path, f'models = ["{source}"]\nsteps = ["check"]'))
+    assert what in refusal.problem.what
+    assert fix in refusal.problem.fix

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import threading
@@ -329,6 +330,39 @@ def test_a_shard_is_judged_by_its_own_cells(path: Path, steps: Steps) -> None:
     assert sorted(outcomes(verbs.show(path)).values()) == ["done"] * 2 + ["missing"] * 4
 
 
+def test_a_shard_without_cells_is_done_and_can_be_merged(path: Path, steps: Steps) -> None:
+    for number in range(1, 9):
+        store = f"{number}.sqlite"
+        text, status = called(f"fleet run p.toml --name r --shard {number}/8 --store {store} --page {number}.html")
+        assert status == 0
+        is_empty = number > 6
+        assert (f"part {number} of 8 has no cells: the plan has 6 cells" in text) is is_empty
+    joined = merging.merge([f"{number}.sqlite" for number in range(8, 0, -1)], "all.sqlite")
+    assert (joined.headline, joined.verdict) == ("r: 6 cells: 6 done", Verdict.DONE)
+
+
+def test_the_cells_of_other_shards_are_not_gone(path: Path, steps: Steps) -> None:
+    run(path, name="first", store="s/")
+    Path("a.onnx").unlink()
+    parts = [run(path, name="second", since="first", store="s/", shard=(number, 2)) for number in (1, 2)]
+    assert [part.part(FleetMatrix).gone for part in parts] == [(("a.onnx", "one"), ("a.onnx", "two"))] * 2
+
+
+@pytest.mark.parametrize(
+    ("shard", "what", "why"),
+    [
+        ("4/3", "there is no part 4 of 3", "the parts of 3 are 1/3 to 3/3"),
+        ("0/3", "there is no part 0 of 3", "the parts of 3 are 1/3 to 3/3"),
+        ("1/0", "there is no part 1 of 0", "there is one part at least: 1/1"),
+        ("3", "'3' is no part", "two numbers: which part, and how many parts there are"),
+        ("-1/3", "'-1/3' is no part", "two numbers"),
+    ],
+)
+def test_a_part_that_is_none(path: Path, shard: str, what: str, why: str) -> None:
+    text, status = called(f"fleet run p.toml --shard={shard}")
+    assert (status, what in text, why in text) == (2, True, True)
+
+
 # merge
 
 
@@ -495,6 +529,16 @@ def test_a_wrong_option_is_refused_before_anything_runs(
     assert says in text
 
 
+def test_the_command_line_takes_the_plans_of_the_document(tmp_path: Path) -> None:
+    from onnxsmith.cli.commands.fleet._options import refuse_wrong_options
+
+    text = (Path(__file__).parents[2] / "docs" / "fleet.md").read_text(encoding="utf-8")
+    plans = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert len(plans) == 2
+    for content in plans:
+        refuse_wrong_options(str(plan(tmp_path, content)))
+
+
 def test_each_verb_has_a_command_line() -> None:
     from onnxsmith.cli.commands.fleet._options import _mistake
     from onnxsmith.fleet.steps import VERBS, Step, words_of
@@ -511,8 +555,11 @@ def test_each_verb_has_a_command_line() -> None:
 def test_the_commands_merge_and_show(path: Path, steps: Steps) -> None:
     for part in (1, 2):
         run(path, name="part", shard=(part, 2), store=f"{part}/")
-    text, status = called("fleet merge 1/ 2/ -o all.sqlite")
+    text, status = called("fleet merge 1/ 2/ -o all.sqlite --page all.html")
     assert (status, "part: 6 cells: 6 done" in text) == (0, True)
+    assert Path("all.html").is_file()
+    assert len(list(Path("all-cells").glob("*.html"))) == 6
+    assert called("fleet merge 1/ 2/ -o all.sqlite --every-cell")[1] == 2
     text, status = called("fleet show all.sqlite --name part")
     assert (status, "part: 6 cells: 6 done" in text) == (0, True)
     assert called("fleet show gone.sqlite")[1] == 2

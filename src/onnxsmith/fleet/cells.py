@@ -14,7 +14,7 @@ from onnxsmith.base import rooms
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import problem
 from onnxsmith.base.words import first_few, in_place_of
-from onnxsmith.fleet import environments, kept_files
+from onnxsmith.fleet import environments, kept_files, missing_models
 from onnxsmith.fleet.digests import Digests, remembered
 from onnxsmith.fleet.plan import Environment, Limits, ModelEntry, Plan
 from onnxsmith.fleet.sources.base import Model, Source
@@ -102,13 +102,7 @@ def models(plan: Plan) -> list[tuple[Model, ModelEntry]]:
         _refuse_unknown_settings(entry, plan)
         matched = _models_of(entry.source, plan.folder)
         if not matched:
-            raise problem(
-                "fleet/no-models",
-                f"no model is called {entry.source!r}",
-                where=entry.where,
-                why=f"there is no such file in {plan.folder}",
-                fix="correct the path; paths are relative to the plan's folder",
-            )
+            raise missing_models.refusal(entry.source, plan.folder, entry.where)
         _refuse_options_of_export(entry, matched)
         if entry.name:
             matched = [_renamed(matched, entry)]

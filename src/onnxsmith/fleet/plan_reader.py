@@ -101,7 +101,7 @@ class _Reader:
             options = self._options(self._content.get("options", {}))
         tables = self._content.get("settings", {_DEFAULT: {}})
         if not isinstance(tables, dict) or not tables or not all(isinstance(table, dict) for table in tables.values()):
-            fix = 'write a table for each setting: [settings.opset23], and in it opset = "--ir-version 11"'
+            fix = 'write a table for each setting: [settings.opset23], and in it opset = "23"'
             raise self._mistake("settings are tables", "settings", fix=fix)
         settings = {}
         for name, table in tables.items():

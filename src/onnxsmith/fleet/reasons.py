@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from onnxsmith.base.report.parts.target_checks import Stage
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import shortened
 
@@ -45,9 +46,14 @@ def _reasons(report: Mapping[str, Any], verdict: str) -> Iterator[str]:
         yield of_problem(str(problems[0]["what"]), str(problems[0].get("why") or ""))
     if verdict == Verdict.DIFFERENT:
         yield from map(_output, _entries(parts, "verification", "outputs"))
-    yield from (
-        f"{one.get('target')}: {one['why']}" for one in _entries(parts, "target_checks", "checks") if one.get("why")
-    )
+    yield from _targets(_entries(parts, "target_checks", "checks"))
+
+
+def _targets(checks: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yields why targets did not take a model, or do not agree. A target that was not asked says nothing."""
+    asked = [one for one in checks if one.get("why") and one.get("stage") != Stage.NOT_TRIED]
+    for one in sorted(asked, key=lambda one: one.get("stage") != Stage.REFUSED):
+        yield f"{one.get('target')}: {one['why']}"
 
 
 def _entries(parts: list[Mapping[str, Any]], kind: str, name: str) -> Iterator[Mapping[str, Any]]:

@@ -16,11 +16,20 @@ def read(text: str) -> tuple[int, int] | None:
     if not text:
         return None
     match = re.fullmatch(r"(\d+)/(\d+)", text.strip())
-    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+    if match is None:
         raise problem(
             "fleet/plan",
             f"{text!r} is no part of the cells",
-            why="the first number is the part, from 1 to the number of parts",
+            why="--shard takes two numbers: which part, and how many parts there are",
             fix="write --shard 1/4 for the first of four parts",
         )
-    return int(match[1]), int(match[2])
+    number, count = int(match[1]), int(match[2])
+    if not 1 <= number <= count:
+        parts = f"the parts of {count} are 1/{count} to {count}/{count}" if count else "there is one part at least: 1/1"
+        raise problem(
+            "fleet/plan",
+            f"there is no part {number} of {count}",
+            why=f"--shard {text.strip()} asks for part {number}, and the cells are divided into {count} parts; {parts}",
+            fix=f"write --shard 1/{count or 1}, and on each other machine the next number",
+        )
+    return number, count

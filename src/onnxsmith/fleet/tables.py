@@ -106,7 +106,7 @@ def report(command: str, table: FleetMatrix, stopped: Problem | None = None, not
     is worse than there, none is gone, and all have a row that says something. It is `failed` if the run was stopped."""
     count = Counter(cell.outcome for cell in table.cells)
     counted = [f"{count[name]:,} {name}" for name in (*map(str, Outcome), MISSING) if count[name]]
-    headline = f"{table.run}: {several(len(table.cells), 'cell')}: {', '.join(counted)}"
+    headline = f"{table.run}: {several(len(table.cells), 'cell')}: {', '.join(counted) or 'none to run'}"
     worse = table.worse()
     if table.since:
         names = first_few([f"{cell.model} ({cell.setting})" for cell in worse], _SHOWN)

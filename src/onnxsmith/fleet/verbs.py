@@ -26,6 +26,7 @@ from onnxsmith.fleet.plan import Plan
 from onnxsmith.fleet.row import UNDECIDED, Outcome
 from onnxsmith.fleet.run_list import Run
 from onnxsmith.fleet.stores.base import Store, closing, opened
+from onnxsmith.fleet.tables import Earlier
 
 STORE = "fleet.sqlite"
 """The store of a plan that names none, beside the plan."""
@@ -67,8 +68,7 @@ def run(path: str | Path, settings: Settings = USUAL) -> Report:
         store = opened(address_of(plan, settings.store))
         since = tables.earlier(store, settings.since)
         current = _current(plan, everything, store, settings)
-        places = {cell.place for cell in cells}
-        shown = replace(current, cells={place: key for place, key in current.cells.items() if place in places})
+        shown, since = _of_part(current, since, cells)
         workers = _workers(plan, settings.workers, settings.scheduler)
         wanted, again = _wanted(cells, store, settings.again)
         store.put_run(current)
@@ -87,7 +87,8 @@ def run(path: str | Path, settings: Settings = USUAL) -> Report:
         reused = len(cell_lists.by_key(cells)) - len(wanted)
         table = tables.matrix(store, shown, since, computed=job.progress.computed, reused=reused)
         stopped = _with_kept(stopped, table, _again(path, settings, current))
-        report = tables.report("fleet run", table, stopped, _notes(table))
+        empty = _empty(settings.shard, everything) if not cells else ()
+        report = tables.report("fleet run", table, stopped, [*_notes(table), *empty])
         return _timed(report, clock)
 
 
@@ -274,6 +275,21 @@ def _with_kept(stopped: Problem | None, table: FleetMatrix, again: str) -> Probl
 def _notes(table: FleetMatrix) -> list[str]:
     missing = sum(cell.outcome == tables.MISSING for cell in table.cells)
     return [f"{several(missing, 'cell')} of this run have no row yet"] if missing else []
+
+
+def _of_part(current: Run, since: Earlier, cells: Sequence[Cell]) -> tuple[Run, Earlier]:
+    """Returns a run and an earlier run without the cells of other parts. A cell that is in no part any more stays."""
+    others = current.cells.keys() - {cell.place for cell in cells}
+    shown = {place: key for place, key in current.cells.items() if place not in others}
+    earlier = {place: outcome for place, outcome in since.outcomes.items() if place not in others}
+    return replace(current, cells=shown), replace(since, outcomes=earlier)
+
+
+def _empty(shard: tuple[int, int] | None, everything: Sequence[Cell]) -> tuple[str, ...]:
+    """Returns a note on a part without cells: there are more parts than cells."""
+    number, count = shard or (1, 1)
+    cells = several(len(cell_lists.by_key(everything)), "cell")
+    return (f"part {number} of {count} has no cells: the plan has {cells}; the store has the run, and can be merged",)
 
 
 def _timed(report: Report, clock: Clock) -> Report:

@@ -9,6 +9,7 @@ from typing import Any
 from onnxsmith.base.report.parts._text import duration
 from onnxsmith.base.report.parts.fleet import FleetCell, FleetMatrix
 from onnxsmith.fleet import cell_report
+from onnxsmith.fleet.plan import HERE
 from onnxsmith.fleet.row import Row, StepResult
 from onnxsmith.viewer.problem_pages import problem_titles
 
@@ -83,7 +84,7 @@ class Content:
             "outcomes": self._outcomes,
             "titles": {id_: titles[id_] for id_ in sorted(self._problems) if id_ in titles},
             "columns": [
-                [name, setting, environment if several_environments else ""]
+                [name, setting, environment if several_environments else "", environment != HERE]
                 for name, (setting, environment) in zip(self._table.column_names(), self._columns, strict=True)
             ],
             "models": list(self._models),
@@ -97,6 +98,12 @@ def _outcomes(table: FleetMatrix) -> list[str]:
     harm = {cell.outcome: cell.harm for cell in table.cells}
     harm |= {cell.before: replace(cell, outcome=cell.before).harm for cell in table.cells if cell.before}
     return sorted(harm, key=lambda name: (-harm[name], name))
+
+
+def seeing(cell: FleetCell, origin: Origin) -> str:
+    """Returns the command that runs a cell again in its environment, and shows the command of each step."""
+    words = ["onnxsmith", "fleet", "why", origin.plan or "PLAN", cell.model]
+    return shlex.join([*words, "--setting", cell.setting, "--environment", cell.environment])
 
 
 def _computing(cell: FleetCell, origin: Origin) -> str:

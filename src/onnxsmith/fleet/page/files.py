@@ -20,7 +20,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.fleet import FleetCell, FleetMatrix
 from onnxsmith.fleet import cell_report
-from onnxsmith.fleet.page.content import Content, Origin
+from onnxsmith.fleet.page.content import Content, Origin, seeing
 from onnxsmith.fleet.page.html_page import to_html
 from onnxsmith.fleet.plan import HERE
 from onnxsmith.fleet.row import Outcome, Row
@@ -194,10 +194,13 @@ def _with_reports(
 
 
 def _report(cell: FleetCell, row: Row, places: Sequence[Place], origin: Origin) -> Report:
-    report = cell_report.of_row("fleet cell", row, places[0], origin.folder, whole=True)
-    notes = list(report.notes)
-    if cell.environment != HERE:
-        notes.append(f"the commands are those of the environment {cell.environment}: run them with its Python")
+    if cell.environment == HERE:
+        report = cell_report.of_row("fleet cell", row, places[0], origin.folder, whole=True)
+        notes = list(report.notes)
+    else:  # the commands would run with another Python
+        report = cell_report.of_row("fleet cell", row, places[0], origin.folder, whole=True, typed=lambda _: "")
+        again = f"`{seeing(cell, origin)}` runs them again there, and shows their commands"
+        notes = [*report.notes, f"the steps ran with the Python of the environment {cell.environment}: {again}"]
     notes += [f"the same work as {cell_report.named(place)}: computed once" for place in places[1:]]
     return replace(report, notes=tuple(notes))
 

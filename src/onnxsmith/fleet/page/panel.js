@@ -40,7 +40,7 @@ function rest(cell, row, column) {
       ["fix", texts[cell[FIX]]],
     ]),
     report(cell),
-    ...commands("run its steps", steps(cell)),
+    ...(columns[column][3] ? [facts([["steps", endings(cell)]])] : commands("run its steps", steps(cell))),
     ...commands("run it again, and see all", [why(row, column)]),
     ...commands("look at the files", cell[FILES].map((file) => `onnxsmith view ${texts[file]}`)),
     facts([
@@ -80,6 +80,12 @@ function steps(cell) {
     const ending = texts[outcome] === "done" ? "" : `  # ${texts[outcome]}`;
     return words.map((word) => texts[word]).join(" ") + ending;
   });
+}
+
+/** The verb of each step and how it ended. The commands would run with another Python than that of the environment. */
+function endings(cell) {
+  const known = cell[STEPS].filter((step) => step.length > 2);
+  return known.map(([outcome, , verb]) => `${texts[verb]}: ${texts[outcome]}`).join(", ");
 }
 
 function why(row, column) {

@@ -10,7 +10,8 @@ from onnxsmith.fleet.sources.base import Model, Source
 
 
 class ModelFile(Source):
-    """`models/a.onnx`, `models/**/*.onnx`. Every text that no other kind takes is a path."""
+    """`models/a.onnx`, `models/**/*.onnx`. Every text that no other kind takes is a path. A Python file alone is no
+    model: a factory is a function in it."""
 
     rank = 9
 
@@ -18,6 +19,8 @@ class ModelFile(Source):
         return True
 
     def models(self, text: str, folder: Path) -> Sequence[Model]:
+        if text.endswith(".py"):
+            return []
         if (folder / text).is_file():
             return [self._model(text)]  # also a name with a bracket, which would be a pattern
         names = sorted(glob.glob(text, root_dir=folder, recursive=True))  # noqa: PTH207 — takes absolute patterns too

@@ -100,6 +100,8 @@ class FleetMatrix(Part):
 
     def blocks(self) -> Iterator[Block]:
         yield self._facts()
+        if not self.cells:
+            return
         if len(self.columns()) > 1:
             yield self._by_column()
         yield self._matrix()
