@@ -26,8 +26,8 @@ MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[2] x) => (float[2] y)
 SETTINGS = Settings()
 
 
-def measurement(*, busy: bool) -> Measurement:
-    return Measurement({}, {}, "given", 10, 1.0, "ended", "cpu", 2, {}, None, None, None, busy, 1e-9, FLOOR)
+def measurement(*, busy: bool, others: float) -> Measurement:
+    return Measurement({}, {}, "given", 10, 1.0, "ended", "cpu", 2, {}, None, others, None, busy, 1e-9, FLOOR)
 
 
 class Bench:
@@ -38,7 +38,7 @@ class Bench:
         self.peak = 100 * 2**20
         self.later: list[float] = []
         self.calls = 0
-        self.busy = False
+        self.busy, self.others = False, 0.0
 
     def __call__(self, file: Path, *, save: Any = None, against: Any = None, allow: float = 0.05, **_: Any) -> Any:
         self.calls += 1
@@ -50,7 +50,7 @@ class Bench:
             given=SimpleNamespace(feed=SimpleNamespace(values={}), sizes={}),
             floor=FLOOR,
         )
-        parts: list[Any] = [Latencies((self.latency(),)), measurement(busy=self.busy)]
+        parts: list[Any] = [Latencies((self.latency(),)), measurement(busy=self.busy, others=self.others)]
         if save is not None:
             saved_figures.save(save, done)
         if against is not None:
@@ -120,10 +120,15 @@ def test_slower_and_faster(
     assert not found(check(file, Settings(allow=0.5))) or factor < 1
 
 
-@pytest.mark.parametrize(("factor", "result"), [(1.2, "changed"), (1.7, "worse")])
-def test_a_busy_machine_makes_models_slower(file: Path, bench: Bench, factor: float, result: str) -> None:
+@pytest.mark.parametrize(
+    ("others", "factor", "result"),
+    [(0.0, 1.2, "changed"), (0.0, 1.7, "worse"), (0.3, 1.7, "changed"), (0.9, 2.5, "changed"), (1.0, 3.5, "worse")],
+)
+def test_a_busy_machine_makes_models_slower(
+    file: Path, bench: Bench, others: float, factor: float, result: str
+) -> None:
     bench.rounds = [factor * one for one in bench.rounds]
-    bench.busy = True
+    bench.busy, bench.others = True, others
     assert found(check(file)) == [("slower", result)]
 
 

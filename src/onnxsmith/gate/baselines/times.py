@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,8 +25,9 @@ _LITTLE = 16 * 2**20
 """Sets the bytes by which the memory may always grow. A choice: libraries of a process differ by some megabytes."""
 
 _BUSY = 1.5
-"""Sets the ratio from which a model is slower even if the machine was busy. A choice: with four busy processes on two
-cores, an unchanged model took 1.2 times as long, and no interval began above 1.1."""
+"""Sets the ratio from which a model is slower on a machine that was busy, beyond what other processes explain: its
+threads get fewer cores, one at least. A choice: on one core that is shared, an unchanged model took up to 1.2 times as
+long."""
 
 _LONGER = (1, 2, 4)
 """Multiplies the seconds, one factor after the other, while there are too few rounds. A choice: each round starts a
@@ -106,8 +108,16 @@ def _has_too_few_rounds(report: Report) -> bool:
     return part.same_inputs and any(row.low is None for row in part.rows[:1])
 
 
-def _is_busy(report: Report) -> bool:
-    return any(part.busy for part in report.parts if isinstance(part, Measurement))
+def _explained(report: Report) -> float:
+    """Returns the ratio up to which other processes may be why a model is slower; 0 on a quiet machine."""
+    found = [part for part in report.parts if isinstance(part, Measurement) and part.busy]
+    return max((_BUSY * min(_taken(part), part.cores) for part in found), default=0.0)
+
+
+def _taken(part: Measurement) -> float:
+    """Returns how many times as many cores a process has without other processes, as far as that is known."""
+    left = 1 - (part.others or 0.0) - (part.stolen or 0.0)
+    return 1 / left if left > 0 else math.inf
 
 
 def _changes(report: Report, recorded: StoredTimes, allow: float) -> Iterator[Change]:
@@ -121,7 +131,7 @@ def _changes(report: Report, recorded: StoredTimes, allow: float) -> Iterator[Ch
         said = (
             f"{duration(row.before)} became {duration(row.now)}: ratio {row.ratio:.3g}, {row.low:.3g} to {row.high:.3g}"
         )
-        if row.slower and row.low <= _BUSY and _is_busy(report):
+        if row.slower and row.low <= _explained(report):
             yield Change("slower", CHANGED, f"{said}: perhaps slower, other processes kept the machine busy")
         elif row.slower:
             yield Change("slower", WORSE, f"{said}; {1 + allow:.3g} is allowed")
