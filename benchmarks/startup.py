@@ -30,6 +30,8 @@ MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (float[n] y)
 # The console script does the same; this runs from a checkout too.
 ENTRY = "from onnxsmith.__main__ import main; main()"
 TELL = f"print(*(set({HEAVY!r}) & sys.modules.keys()), file=sys.stderr)"
+PLUGIN = 0.02
+"""The seconds that the pytest plugin may add to `pytest --help`."""
 PROBE = f"import atexit, sys; atexit.register(lambda: {TELL}); {ENTRY}"
 
 
@@ -61,6 +63,14 @@ def median(command: list[str], folder: Path) -> float:
     """The median of `RUNS` runs after one to warm up, in seconds."""
     seconds(command, folder)
     return statistics.median(seconds(command, folder) for _ in range(RUNS))
+
+
+def plugin_seconds(folder: Path) -> float:
+    """What the pytest plugin adds to `pytest --help`: the median of the differences of pairs."""
+    pytest = [sys.executable, "-m", "pytest", "--help"]
+    without = [*pytest, "-p", "no:onnxsmith"]
+    pairs = [(seconds(pytest, folder), seconds(without, folder)) for _ in range(RUNS + 1)]
+    return statistics.median(used - bare for used, bare in pairs[1:])
 
 
 def loads(arguments: list[str], folder: Path) -> str:
@@ -99,6 +109,7 @@ def main() -> int:
                 failed = True
         beside = {peer.name: median(peer.command, folder) for peer in peers}
         times = {row.name: median([sys.executable, "-c", ENTRY, *row.command], folder) for row in own}
+        own_plugin = plugin_seconds(folder)
     print(f"{'command':<32}{'processor time':>16}{'target':>10}" + "".join(f"{f'/ {name}':>28}" for name in beside))
     for row in own:
         target = f"{row.target:.2f} s" if row.target is not None else ""
@@ -108,7 +119,9 @@ def main() -> int:
         print(f"{row.name:<32}{times[row.name]:>14.2f} s{target:>10}{ratios}{'  OVER ITS TARGET' if over else ''}")
     for peer_name, other in beside.items():
         print(f"{peer_name:<32}{other:>14.2f} s")
-    return int(failed)
+    over = own_plugin > PLUGIN
+    print(f"pytest --help with our plugin: {1000 * own_plugin:.0f} ms more{', OVER ITS TARGET' if over else ''}")
+    return int(failed or over)
 
 
 if __name__ == "__main__":
