@@ -26,8 +26,8 @@ MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[2] x) => (float[2] y)
 SETTINGS = Settings()
 
 
-def measurement(*, busy: bool, others: float) -> Measurement:
-    return Measurement({}, {}, "given", 10, 1.0, "ended", "cpu", 2, {}, None, others, None, busy, 1e-9, FLOOR)
+def measurement(*, busy: bool) -> Measurement:
+    return Measurement({}, {}, "given", 10, 1.0, "ended", "cpu", 2, {}, None, None, None, busy, 1e-9, FLOOR)
 
 
 class Bench:
@@ -38,19 +38,23 @@ class Bench:
         self.peak = 100 * 2**20
         self.later: list[float] = []
         self.calls = 0
-        self.busy, self.others = False, 0.0
+        self.alone: list[float] = []
+        self.busy = False
 
-    def __call__(self, file: Path, *, save: Any = None, against: Any = None, allow: float = 0.05, **_: Any) -> Any:
+    def __call__(
+        self, file: Path, *, subjects: Any, save: Any = None, against: Any = None, allow: float = 0.05, **_: Any
+    ) -> Any:
         self.calls += 1
         self.rounds = self.later or self.rounds if self.calls > 1 else self.rounds
         subject = SimpleNamespace(label=str(file), on="onnxruntime", file=file, target=file)
-        track = SimpleNamespace(ready=SimpleNamespace(subject=subject), lows=self.rounds)
+        lows = self.alone if self.alone and ":threads=1" in subjects[0] else self.rounds
+        track = SimpleNamespace(ready=SimpleNamespace(subject=subject), lows=lows)
         done: Any = SimpleNamespace(
             measured=SimpleNamespace(tracks=[track]),
             given=SimpleNamespace(feed=SimpleNamespace(values={}), sizes={}),
             floor=FLOOR,
         )
-        parts: list[Any] = [Latencies((self.latency(),)), measurement(busy=self.busy, others=self.others)]
+        parts: list[Any] = [Latencies((self.latency(),)), measurement(busy=self.busy)]
         if save is not None:
             saved_figures.save(save, done)
         if against is not None:
@@ -121,15 +125,28 @@ def test_slower_and_faster(
 
 
 @pytest.mark.parametrize(
-    ("others", "factor", "result"),
-    [(0.0, 1.2, "changed"), (0.0, 1.7, "worse"), (0.3, 1.7, "changed"), (0.9, 2.5, "changed"), (1.0, 3.5, "worse")],
+    ("factor", "of_one_thread", "result"),
+    [(1.2, 1.2, "changed"), (2.5, 1.2, "changed"), (2.5, 1.7, "worse"), (1.2, 1.7, "worse")],
 )
-def test_a_busy_machine_makes_models_slower(
-    file: Path, bench: Bench, others: float, factor: float, result: str
+def test_one_thread_decides_on_a_busy_machine(
+    file: Path, bench: Bench, factor: float, of_one_thread: float, result: str
 ) -> None:
     bench.rounds = [factor * one for one in bench.rounds]
-    bench.busy, bench.others = True, others
+    bench.alone = [of_one_thread / factor * one for one in bench.rounds]
+    bench.busy = True
     assert found(check(file)) == [("slower", result)]
+
+
+@pytest.mark.parametrize(("factor", "result"), [(2.5, "changed"), (3.5, "worse")])
+def test_a_runtime_without_threads_on_a_busy_machine(
+    tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch, factor: float, result: str
+) -> None:
+    monkeypatch.setattr(times, "_alone", lambda _: "")
+    save(from_text(MODEL), tmp_path / "m.onnx")
+    verbs.record([tmp_path / "m.onnx"], tmp_path / "baseline.json", SETTINGS)
+    assert bench.calls == 1
+    bench.rounds, bench.busy = [factor * one for one in bench.rounds], True
+    assert found(check(tmp_path / "m.onnx")) == [("slower", result)]
 
 
 def test_noise_is_never_slower(file: Path, bench: Bench) -> None:
@@ -141,11 +158,12 @@ def test_noise_is_never_slower(file: Path, bench: Bench) -> None:
 
 def test_too_few_rounds_cannot_tell(file: Path, bench: Bench) -> None:
     bench.rounds = bench.rounds[:3]
+    before = bench.calls
     report = check(file)
     assert found(report) == [("slower", "cannot tell")]
     assert report.verdict is Verdict.CANNOT_TELL
     assert report.problems[0].id == "gate/not-compared"
-    assert bench.calls == 4
+    assert bench.calls - before == 3
 
 
 def test_measures_longer_after_too_few_rounds(file: Path, bench: Bench) -> None:

@@ -19,7 +19,7 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.system import locks
 from onnxsmith.base.words import in_place_of
 from onnxsmith.gate.baselines import data_file
-from onnxsmith.gate.baselines.baseline_text import FORMAT, WITHOUT_DIGESTS, edited, sealed, text
+from onnxsmith.gate.baselines.baseline_text import FORMAT, edited, sealed, text
 from onnxsmith.gate.baselines.data_file import Content
 from onnxsmith.gate.baselines.entry import Dropped, Entry
 from onnxsmith.graph.files.save import disk_problems
@@ -32,15 +32,13 @@ _UNWRITTEN = "the baseline could not be written"
 @dataclass(frozen=True)
 class Baseline:
     """A baseline in memory. Models are named relative to its folder. `edited` are the models whose entries were changed
-    by hand. `is_old` says that the file has a format in which nothing shows that. `was` is the text that was read, None
-    for a new file."""
+    by hand. `was` is the text that was read, None for a new file."""
 
     path: Path
     entries: dict[str, Entry]
     content: Content
     dropped: list[Dropped] = field(default_factory=list)
     edited: Collection[str] = frozenset()
-    is_old: bool = False
     was: str | None = None
 
     def name_of(self, model: str | Path) -> str:
@@ -118,9 +116,8 @@ def read(path: Path, models: Sequence[str | Path] = ()) -> Baseline:
 
 def _read(path: Path, was: str) -> Baseline:
     data = _data(path, was)
-    entries, is_old = data.models, data.format == WITHOUT_DIGESTS
-    content = data_file.read(data_file.beside(path), set(_files(entries.values())))
-    return Baseline(path, entries, content, data.dropped, frozenset() if is_old else edited(entries), is_old, was)
+    content = data_file.read(data_file.beside(path), set(_files(data.models.values())))
+    return Baseline(path, data.models, content, data.dropped, edited(data.models), was)
 
 
 @dataclass(frozen=True)
@@ -165,8 +162,8 @@ def _data(path: Path, written: str) -> _Data:
                 why="a later version of onnxsmith wrote it",
                 fix="install that version: `pip install --upgrade onnxsmith`",
             )
-        if type(found) is not int or found not in (WITHOUT_DIGESTS, FORMAT):
-            raise ValueError(f"format {found!r}, this version reads {WITHOUT_DIGESTS} and {FORMAT}")
+        if type(found) is not int or found != FORMAT:
+            raise ValueError(f"format {found!r}, this version reads {FORMAT}")
         read_data = TypeAdapter(_Data).validate_python(data)
         _refuse_unusable_tolerances(read_data.models)
         return read_data

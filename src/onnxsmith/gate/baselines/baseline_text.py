@@ -11,8 +11,6 @@ from typing import Any
 from onnxsmith.gate.baselines.entry import Dropped, Entry
 
 FORMAT = 2
-WITHOUT_DIGESTS = 1
-"""Is the format in which entries have no digest."""
 
 
 def text(entries: Mapping[str, Entry], dropped: Sequence[Dropped] = ()) -> str:

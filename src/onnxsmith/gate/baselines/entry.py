@@ -54,13 +54,15 @@ class StoredTarget:
 @dataclass(frozen=True)
 class StoredTimes:
     """The time of a run in seconds with its interval, the peak of the memory in bytes, and the figures that `bench`
-    saves. The interval is None if there were too few rounds."""
+    saves. The interval is None if there were too few rounds. `one_thread` are the figures of one thread; None on a
+    machine of one core, and for a runtime that takes no number of threads."""
 
     median: float
     low: float | None
     high: float | None
     memory: int | None
     figures: dict[str, Any]
+    one_thread: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ def report(baseline: Baseline, found: Sequence[Found], settings: Settings, clock
         verdict,
         (Baselines(str(baseline.path), tuple(map(_row, found)), changes), Timing(clock.passed())),
         tuple(problem for one in ordered for problem in _problems(baseline, one)),
-        notes=tuple(_notes(baseline, found, settings)),
+        notes=tuple(_notes(found, settings)),
         headline=_headline(baseline, ordered),
     )
 
@@ -117,9 +117,7 @@ def _row(one: Found) -> BaselineModel:
     return BaselineModel(one.name, one.result, inputs, one.held.nodes, one.held.bytes, one.held.time, stages or None)
 
 
-def _notes(baseline: Baseline, found: Sequence[Found], settings: Settings) -> Iterator[str]:
-    if baseline.is_old:
-        yield f"{baseline.path} has an older form, in which nothing shows changes by hand; record a model of it again"
+def _notes(found: Sequence[Found], settings: Settings) -> Iterator[str]:
     if not settings.times and any(one.entry is not None and one.entry.times is not None for one in found):
         yield "times and memory were not measured: --no-time"
     moved = dict.fromkeys(text for one in found if one.held is not None for text in one.held.moved)
