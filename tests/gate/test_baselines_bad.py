@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
 from onnxsmith import baseline
@@ -21,7 +22,8 @@ from onnxsmith.base.report.base import Report, Table
 from onnxsmith.base.report.parts.baselines import BaselineModel, Baselines
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli import application
-from onnxsmith.gate.baselines import baseline_file, data_file, recorder, verbs
+from onnxsmith.gate.baselines import baseline_file, baseline_text, data_file, recorder, verbs
+from onnxsmith.gate.baselines.entry import Entry
 from onnxsmith.gate.baselines.settings import Settings
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
@@ -73,27 +75,25 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "data is cut": (lambda path: os.truncate(path.with_suffix(".zip"), 50), "gate/baseline-data"),
     "an entry less": (lambda path: rewrite(path, drop=True), "gate/baseline-data"),
     "an entry changed": (lambda path: rewrite(path, drop=False), "gate/baseline-data"),
-    "a shape changed": (
-        lambda path: change(path, lambda data: old_input(data).update(shape=[7])),
-        "gate/baseline-data",
-    ),
-    "a kind changed": (
-        lambda path: change(path, lambda data: old_input(data).update(dtype="what")),
-        "gate/baseline-data",
-    ),
+    "a shape changed": (lambda path: of_input("shape", [7])(path), "gate/baseline-data"),
+    "a kind changed": (lambda path: of_input("dtype", "what")(path), "gate/baseline-data"),
 }
 
 
-def old_input(data: Any) -> Any:
-    """A recorded input, in a file without digests."""
-    data["format"] = 1
-    entry(data).pop("digest")
-    return entry(data)["cases"][0]["inputs"]["x"]
+def sealed_change(path: Path, act: Callable[[Any], object]) -> None:
+    """Changes an entry, and gives it the digest of its new content."""
+    change(path, lambda data: act(entry(data)))
+    data = json.loads(path.read_text())
+    changed = TypeAdapter(Entry).validate_python(entry(data))
+    change(path, lambda data: entry(data).update(digest=baseline_text.sealed(changed).digest))
+
+
+def of_input(what: str, value: Any) -> Callable[[Path], object]:
+    return lambda path: sealed_change(path, lambda one: one["cases"][0]["inputs"]["x"].update({what: value}))
 
 
 def tolerate(path: Path, tolerance: float) -> None:
-    """Writes a tolerance into a file without digests."""
-    change(path, lambda data: (old_input(data), entry(data)["cases"][0]["outputs"]["y"].update(tolerance=tolerance)))
+    sealed_change(path, lambda one: one["cases"][0]["outputs"]["y"].update(tolerance=tolerance))
 
 
 def rewrite(path: Path, *, drop: bool) -> None:
