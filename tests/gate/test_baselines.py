@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.base import Report, Table
 from onnxsmith.base.report.parts.baselines import Baselines
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.gate.baselines import facts_comparison, holding, target_stages, verbs
@@ -374,3 +374,42 @@ def test_weights_that_no_node_reads_change_nothing_else(tmp_path: Path) -> None:
     report = verbs.check([file], tmp_path / "baseline.json", NO_TIME)
     assert report.verdict is Verdict.DONE
     assert kinds(report, "changed") == ["weights"]
+
+
+BRANCHES = """<ir_version: 10, opset_import: ["": 20]>
+g (float[2] x, bool c) => (float[2] y) <float[2] w = {1,2}>
+{
+  r = Relu(x)
+  b = If (c) <
+    then_branch = t () => (float[2] p) { p = Mul(r, w) },
+    else_branch = e () => (float[2] q) { q = Add(r, w) }
+  >
+  y = Neg(b)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "given", "result"),
+    [
+        ("Add(r, w)", "Sub(r, w)", True, "cannot tell"),
+        ("Add(r, w)", "Sub(r, w)", False, "worse"),
+        ("Relu(x)", "Identity(x)", True, "changed"),
+    ],
+)
+def test_a_branch_that_no_recorded_input_takes(tmp_path: Path, old: str, new: str, given: bool, result: str) -> None:
+    file = tmp_path / "m.onnx"
+    save(from_text(BRANCHES), file)
+    inputs = [{"x": np.array([1, 2], np.float32), "c": np.array(given)}]
+    verbs.record([file], tmp_path / "baseline.json", Settings(times=False, inputs=inputs))
+    save(from_text(BRANCHES.replace(old, new)), file)
+    report = verbs.check([file], tmp_path / "baseline.json", NO_TIME)
+    assert kinds(report, result) == ["graph"]
+
+
+def test_a_model_without_an_entry_has_no_counts(tmp_path: Path) -> None:
+    for name in ("m", "n"):
+        save(from_text(BRANCHES), tmp_path / f"{name}.onnx")
+    verbs.record([tmp_path / "m.onnx"], tmp_path / "baseline.json", NO_TIME)
+    report = verbs.check([tmp_path / "m.onnx", tmp_path / "n.onnx"], tmp_path / "baseline.json", NO_TIME)
+    table = next(block for block in report.part(Baselines).blocks() if isinstance(block, Table))
+    assert next(row for row in table.rows if row[0] == "n.onnx")[:5] == ("n.onnx", "new", "", "", "")

@@ -34,11 +34,11 @@ def _unsupported_opset(match: re.Match[str]) -> OnnxsmithError:
 def _no_kernel(match: re.Match[str]) -> OnnxsmithError:
     return problem(
         "runtime/no-kernel",
-        f"onnxruntime has no kernel for {match[1]} (since opset {match[2]}) with these dtypes",
+        f"onnxruntime has no kernel for {match[1]} as of opset {match[2]}, or none for these dtypes",
         where=f"node {match[3]!r}" if match[3] else "",
-        why="the operator is known, but not for this dtype on this provider; bfloat16 and float8 often lack one",
-        fix="run the model as it is with --runtime reference; or put a Cast to float before the node and a Cast back "
-        "after it",
+        why="the operator is known, but not in this form on this provider: new opsets and bfloat16 often lack it",
+        fix="run the model as it is with --runtime reference; or try an older opset: `onnxsmith opset MODEL OPSET -o "
+        "older.onnx`; or put a Cast to float before the node and a Cast back after it",
     )
 
 

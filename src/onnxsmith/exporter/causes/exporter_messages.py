@@ -96,7 +96,7 @@ class NoKernel(Cause):
             return None
         return Problem(
             "runtime/no-kernel",
-            f"onnxruntime has no kernel for {found[1]} (since opset {found[2]}) with these dtypes",
+            f"onnxruntime has no kernel for {found[1]} as of opset {found[2]}, or none for these dtypes",
             why="the operator is known, but not for this dtype on this provider; the CPU lacks many bfloat16 kernels",
             fix="export the module in float32: net.float(), with float inputs",
         )

@@ -11,7 +11,7 @@ from onnxsmith.gate.baselines.change import Change
 from onnxsmith.gate.baselines.entry import Entry, StoredPort, paired
 from onnxsmith.gate.baselines.facts import Facts
 from onnxsmith.gate.baselines.outline import Outline, outline
-from onnxsmith.gate.baselines.outline_comparison import changed_weights, first_difference
+from onnxsmith.gate.baselines.outline_comparison import changed_weights, differ_first_in_branch, first_difference
 from onnxsmith.graph.structure.signature import Port
 
 _LITTLE = 1024
@@ -79,7 +79,7 @@ def content_changes(
 ) -> Iterator[Change]:
     """Yields the changes of graph and weights. They are worse if the numbers are. `was` is the recorded outline, which
     tells where they are. `is_unseen` says that all numbers are equal to the bit: then no recorded input reads the
-    weights that have other values, and nothing is known of them."""
+    weights that have other values, or perhaps takes the branch that changed, and nothing is known of them."""
     result = WORSE if is_worse else CHANGED
     own, recorded = now.digests, entry.digests
     graph = recorded.get("graph") not in (own.graph, now.moved.graph)
@@ -94,7 +94,13 @@ def content_changes(
         moved = [f"{op} {a} → {b}" for op, (a, b) in operators.items() if a != b]
         said = first_few(moved, _SHOWN) if moved else "the same operators with other attributes, operands or opset"
         place = first_difference(was, now_outline) if was and now_outline else ""
-        yield Change("graph", result, f"the graph changed: {said}{f'; {place}' if place else ''}")
+        what = f"the graph changed: {said}{f'; {place}' if place else ''}"
+        if is_unseen and was and now_outline and differ_first_in_branch(was, now_outline):
+            yield Change(
+                "graph", UNKNOWN, f"{what}; it is in a branch of an If, and no recorded input shows a difference"
+            )
+        else:
+            yield Change("graph", result, what)
     if weights:
         names = changed_weights(was, now_outline) if was and now_outline else []
         where = f": {first_few(names, _SHOWN, '; ')}" if names else ""

@@ -111,7 +111,7 @@ def _importance(one: Found) -> tuple[int, int]:
 
 def _row(one: Found) -> BaselineModel:
     if one.held is None or one.entry is None:
-        return row(one.name, one.result, one.entry) if one.entry else BaselineModel(one.name, one.result, 0, 0, 0)
+        return row(one.name, one.result, one.entry) if one.entry else BaselineModel(one.name, one.result)
     stages = {name: target.stage for name, target in (one.held.targets or {}).items()}
     inputs = len(one.entry.cases)
     return BaselineModel(one.name, one.result, inputs, one.held.nodes, one.held.bytes, one.held.time, stages or None)
@@ -170,9 +170,9 @@ def _problems(baseline: Baseline, one: Found) -> Iterator[Problem]:
             why="; ".join(change.what for change in unknown[:_SHOWN]),
             fix="leave the times out: --no-time; or measure longer: --seconds 10; or keep a baseline for each machine"
             if "slower" in kinds
-            else f"record inputs that read these weights: `{again}`; if the change is "
+            else f"record inputs that reach what changed: `{again}`; if the change is "
             f'meant, `{baseline.command("accept", file)} --reason "why it changed"`'
-            if "weights" in kinds
+            if kinds & {"weights", "graph"}
             else "make the target available on this machine, or record the model again here",
         )
 

@@ -40,13 +40,15 @@ _TEXT = 40
 
 @dataclass(frozen=True)
 class NodeLine:
-    """A node: a key of what it computes, its operator, its name, its torch module, and its attributes as texts."""
+    """A node: a key of what it computes, its operator, its name, its torch module, and its attributes as texts.
+    `in_branch` says that it lies in a branch of an If, so that not every input reaches it."""
 
     key: str
     op: str
     name: str
     module: str
     attributes: dict[str, str]
+    in_branch: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,9 @@ class Outline:
 def outline(model: ir.Model, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> Outline:
     """Makes the outline of a model. `inputs` and `outputs` are the recorded names, whose order counts (`digests`)."""
     seen = of_each_node(model, inputs, outputs)
-    nodes = tuple(_node(node, digest) for node, digest in seen[:NODES])
+    conditions = (node for node in walk.all_nodes(model) if walk.op_name(node) == "If")
+    branches = {inner for node in conditions for inner in walk.inside(node)}
+    nodes = tuple(_node(node, digest, node in branches) for node, digest in seen[:NODES])
     known: dict[int, WeightUse] = {}
     weights: list[WeightUse] = []
     left = _CHECKED
@@ -93,10 +97,11 @@ def outline(model: ir.Model, inputs: Sequence[str] = (), outputs: Sequence[str] 
     return Outline({name: one for name, one in model.opset_imports.items() if name in used}, nodes, tuple(weights))
 
 
-def _node(node: ir.Node, digest: str) -> NodeLine:
+def _node(node: ir.Node, digest: str, in_branch: bool) -> NodeLine:
     plain = [one for one in node.attributes.values() if one.is_ref() or not walk.holds_subgraphs(one)]
     texts = {one.name: shortened(attribute_text(one), _TEXT) for one in sorted(plain, key=lambda held: held.name)}
-    return NodeLine(digest[:_KEY], walk.op_name(node), walk.node_label(node), provenance.of(node).module, texts)
+    name, module = walk.node_label(node), provenance.of(node).module
+    return NodeLine(digest[:_KEY], walk.op_name(node), name, module, texts, in_branch)
 
 
 def _uses(

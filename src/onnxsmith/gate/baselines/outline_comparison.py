@@ -35,6 +35,12 @@ def first_difference(old: Outline, new: Outline) -> str:
     return f"the first node that differs is {_named(now)}{f': {said}' if said else ', in its operands'}"
 
 
+def differ_first_in_branch(old: Outline, new: Outline) -> bool:
+    """Whether the graphs begin to differ in a branch of an If."""
+    firsts = _first_without_partner(old.nodes, new.nodes), _first_without_partner(new.nodes, old.nodes)
+    return any(one is not None and one.in_branch for one in firsts)
+
+
 def _first_without_partner(nodes: Sequence[NodeLine], others: Sequence[NodeLine]) -> NodeLine | None:
     left = Counter(one.key for one in others)
     for one in nodes:

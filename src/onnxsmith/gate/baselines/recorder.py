@@ -62,7 +62,7 @@ class Recorder:
                     self._problems.append(error.problem)
                     name = self.old.name_of(model)
                     entry = self.old.entries.get(name)
-                    self._rows.append(row(name, FAILED, entry) if entry else BaselineModel(name, FAILED, 0, 0, 0))
+                    self._rows.append(row(name, FAILED, entry) if entry else BaselineModel(name, FAILED))
         except KeyboardInterrupt as stop:
             raise Stopped(self._kept(len(models))) from stop
 

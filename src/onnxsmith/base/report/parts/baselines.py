@@ -53,16 +53,23 @@ class BaselineChange:
 @dataclass(frozen=True)
 class BaselineModel:
     """A model of a baseline as it is now. `result` is `as recorded`, `changed`, `better`, `worse`, `cannot tell`,
-    `missing`, `new`, `failed`, `recorded`, `accepted` or `dropped`. `time` is the median of a run in
-    seconds, None if it was not measured."""
+    `missing`, `new`, `failed`, `recorded`, `accepted` or `dropped`. The number of recorded inputs, the nodes and the
+    bytes are None for a model of which nothing is recorded. `time` is the median of a run in seconds, None if it was
+    not measured."""
 
     model: str
     result: str
-    inputs: int
-    nodes: int
-    bytes: int
+    inputs: int | None = None
+    nodes: int | None = None
+    bytes: int | None = None
     time: float | None = None
     targets: dict[str, str] | None = None
+
+
+def _counts(one: BaselineModel) -> tuple[str, str, str]:
+    if one.inputs is None or one.nodes is None or one.bytes is None:
+        return "", "", ""
+    return str(one.inputs), f"{one.nodes:,}", size(one.bytes)
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ class Baselines(Part):
         head = ("model", "result", "inputs", "nodes", "file")
         rows = tuple(
             (
-                *(one.model, one.result, str(one.inputs), f"{one.nodes:,}", size(one.bytes)),
+                *(one.model, one.result, *_counts(one)),
                 *((duration(one.time),) if timed else ()),
                 *((", ".join(f"{name} {stage}" for name, stage in (one.targets or {}).items()),) if asked else ()),
             )
