@@ -35,6 +35,7 @@ _SHOWN = 3
 """Limits the files and fields that a sentence names. A choice."""
 SAME_BYTES, OTHER_BYTES, NOT_WRITTEN = "same bytes", "other bytes", "not written"
 _MODEL = ".onnx"
+_KEPT = "do not rely on this record: compare it with the copy that was kept first, such as that of the last commit"
 _AGREE = f"{OTHER_BYTES}, the models agree"
 
 
@@ -133,7 +134,7 @@ class _Check:
             f"the command gives something else than recorded: {first_few(names, _SHOWN)}",
             where=str(self.path),
             why=f"{first.field} is {first.now}, recorded is {first.recorded}{self._explanation()}",
-            fix=f"do not rely on the record; or write it again: {self._command()}",
+            fix=_KEPT,
         )
 
     def _other_bytes(self, names: Sequence[str], outcome: dict[str, str]) -> Problem:
@@ -143,17 +144,12 @@ class _Check:
             f"the command writes other bytes than recorded: {first_few(names, _SHOWN)}",
             where=str(self.path),
             why=f"{first}: {outcome.get(first, 'the record does not list this file')}{self._explanation()}",
-            fix=f"do not rely on the record; or write it again: {self._command()}",
+            fix=_KEPT,
         )
 
     def _explanation(self) -> str:
         other = self.elsewhere
         return f"; another version or machine may be the cause ({first_few(other, _SHOWN)})" if other else ""
-
-    def _command(self) -> str:
-        words = ["onnxsmith", *self.record.command, "--record", os.path.relpath(self.path, self.record.root(self.path))]
-        place = f" in the folder {self.record.folder}" if self.record.folder != "." else ""
-        return f"`{shlex.join(words)}`{place}"
 
     @property
     def verdict(self) -> Verdict:
