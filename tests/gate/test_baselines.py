@@ -413,3 +413,10 @@ def test_a_model_without_an_entry_has_no_counts(tmp_path: Path) -> None:
     report = verbs.check([tmp_path / "m.onnx", tmp_path / "n.onnx"], tmp_path / "baseline.json", NO_TIME)
     table = next(block for block in report.part(Baselines).blocks() if isinstance(block, Table))
     assert next(row for row in table.rows if row[0] == "n.onnx")[:5] == ("n.onnx", "new", "", "", "")
+
+
+def test_a_wrong_declaration_is_a_note(tmp_path: Path) -> None:
+    head = '<ir_version: 10, opset_import: ["": 20]> '
+    save(from_text(head + "g (float[b,t] x) => (float[b,7] y) { y = Neg(x) }"), tmp_path / "m.onnx")
+    report = verbs.record([tmp_path / "m.onnx"], tmp_path / "baseline.json", NO_TIME)
+    assert any("y was declared as float[b,7] and is" in note for note in report.notes)

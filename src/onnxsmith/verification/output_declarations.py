@@ -127,14 +127,19 @@ def corrected(model: ir.Model, wrong: Sequence[Misdeclared]) -> list[str]:
     return said
 
 
-def _clause(one: Misdeclared, value: ir.Value) -> str:
-    """Says what the file declared, what the runs gave, and what the file declares now."""
+def contradiction(one: Misdeclared) -> str:
+    """Says what the file declared, and what the first of the runs gave."""
     at, shape = one.examples[0]
     dims_said = one.declared.partition("[")[2]
     named = [name for name in at if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", dims_said)]
     sizes_of_run = ", ".join(f"{name} = {at[name]}" for name in named)
     was = f"{one.name} was declared as {one.declared} and is {one.dtype}{list(shape)}"
-    was += f" at {sizes_of_run}" if sizes_of_run else ""
+    return f"{was} at {sizes_of_run}" if sizes_of_run else was
+
+
+def _clause(one: Misdeclared, value: ir.Value) -> str:
+    """Says what the file declared, what the runs gave, and what the file declares now."""
+    was = contradiction(one)
     now = value.dtype.name.lower() if one.dtype and value.dtype is not None else ""
     if one.dtype and now != one.dtype:
         return f"{was}: the dtype {now} stays declared, because shape inference does not find {one.dtype}"

@@ -24,6 +24,7 @@ from onnxsmith.verification.input_search import Plan, Run, Search, Tries, answer
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.size_proposals import of_feed
 from onnxsmith.verification.metrics.base import widen
+from onnxsmith.verification.output_declarations import Declarations, contradiction
 from onnxsmith.verification.resized_runs import Resizer
 from onnxsmith.verification.value_comparison import is_float
 
@@ -118,6 +119,10 @@ def golden(
         notes.append(f"the recorded data has only one size of {', '.join(fixed)}")
     cases = tuple(_case(session, run, tolerances) for run in runs)
     notes += tolerances.notes
+    seen = Declarations(generator.signature)
+    for run in runs:
+        seen.add(run.feed.values, run.outputs)
+    notes += [f"{contradiction(one)}: the declaration is wrong" for one in seen.wrong()]
     drawn = sorted({name for case in cases for name in case.random})
     if drawn:
         notes.append(f"drawn at random, so only dtype and shape are compared: {', '.join(drawn)}")
