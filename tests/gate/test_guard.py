@@ -153,6 +153,16 @@ def test_what_is_a_pickle_and_what_is_not(tmp_path: Path) -> None:
             assert found(guard([file])) == (["guard/pickled"] if kind == "pickle" else [])
 
 
+def test_a_pickle_with_the_name_of_a_model(tmp_path: Path) -> None:
+    contents = [pickle.dumps({"a": 1}, protocol=number) for number in range(pickle.HIGHEST_PROTOCOL + 1)]
+    for content in (*contents, archive("archive/data.pkl")):
+        for name in ("m.onnx", "m.onnxtxt", "m.safetensors"):
+            (tmp_path / name).write_bytes(content)
+            report = guard([tmp_path / name])
+            assert found(report) == ["guard/pickled"], name
+            assert "runs code when it is loaded" in report.problems[0].why
+
+
 TRAINS = {
     "dropout": (20, "y = Dropout(x, r, go)", True),
     "dropout that is off": (20, "y = Dropout(x, r, no)", False),

@@ -24,10 +24,10 @@ def kind(path: Path) -> str:
     """Returns what the bytes of a file are: `pickle`, `safetensors` or `other`."""
     with path.open("rb") as file:
         start = file.read(_READ)
-    if start[_HEADER : _HEADER + 1] == b"{" and int.from_bytes(start[:_HEADER], "little") < path.stat().st_size:
-        return "safetensors"
     if _is_archive(path) or _is_pickle(start, is_whole=len(start) < _READ):
         return "pickle"
+    if start[_HEADER : _HEADER + 1] == b"{" and int.from_bytes(start[:_HEADER], "little") < path.stat().st_size:
+        return "safetensors"
     return "other"
 
 
