@@ -80,8 +80,8 @@ def byte_count(text: str) -> int | None:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         return None
-    unit = (1024 if match[3] else 1000) ** " KMGT".index((match[2] or " ").upper())
-    return math.ceil(Decimal(match[1]) * unit)
+    power = " KMGT".index((match[2] or " ").upper())
+    return math.ceil(Decimal(match[1]) * Decimal(1024 if match[3] else 1000) ** power)
 
 
 def shortened(text: str, longest: int) -> str:

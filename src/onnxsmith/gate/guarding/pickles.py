@@ -8,8 +8,10 @@ import lzma
 import pickletools
 import zipfile
 import zlib
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 _READ = 2**20
 """Counts the bytes of a file in which a pickle is looked for. A choice: torch.save begins with the pickle."""
@@ -22,7 +24,7 @@ _VERSIONS = b"\x02\x03\x04\x05"
 """The second byte: the protocol. 5 is the newest in Python 3.14."""
 _HEADER = 8
 """Counts the bytes of the length that a safetensors file begins with; then its header follows, in JSON."""
-_PACKED = {
+_PACKED: dict[bytes, Callable[[], Any]] = {
     b"\x1f\x8b": partial(zlib.decompressobj, 31),
     b"x": zlib.decompressobj,
     b"BZh": bz2.BZ2Decompressor,
