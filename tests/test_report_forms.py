@@ -191,6 +191,17 @@ def test_a_strange_name_is_shown_in_markdown_and_means_nothing(tmp_path: Path, n
     assert not re.search(r"@\w|#\d|GH-\d|https?:|www\.|:tada:|\$|~|[\x1b\u202e]", bare)
 
 
+def test_reports_in_markdown_can_be_joined(tmp_path: Path) -> None:
+    """As `cat reports/*.md` does for the summary of a job."""
+    folded = Report("inspect", Verdict.DONE, (Shown((Text("one"),)), Shown((Text("two"),))), (), ("a note",), "right")
+    texts = [written(one, tmp_path, "md") for one in (folded, BAD, Report("x", Verdict.DONE), folded)]
+    tokens = MarkdownIt("commonmark", {"html": True}).parse("".join(texts))
+    titles = [tokens[at + 1].content for at, one in enumerate(tokens) if one.type == "heading_open" and one.tag == "h3"]
+    assert [one.partition(":")[0] for one in titles] == [
+        "onnxsmith inspect", f"onnxsmith {BAD.command}", "onnxsmith x", "onnxsmith inspect",
+    ]  # fmt: skip
+
+
 def test_a_long_report_fits_into_a_comment_and_counts_the_rest(tmp_path: Path) -> None:
     rows = tuple((f"tensor_{number}" * 20, "x" * 500) for number in range(1000))
     part = Shown((Table(("name", "what"), rows, is_key=True), *(Text(f"sentence {n}") for n in range(100))))

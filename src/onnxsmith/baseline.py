@@ -80,7 +80,8 @@ def check(
     shares by which a time and a file may grow.
 
     Raises:
-        OnnxsmithError: `gate/not-in-baseline` if none of the models is recorded; the errors of reading the baseline.
+        OnnxsmithError: `gate/not-in-baseline` if none of the models is recorded, nor a file; the errors of
+            reading the baseline.
     """
     from onnxsmith.gate.baselines import verbs
     from onnxsmith.gate.baselines.settings import Settings

@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,20 @@ def test_the_hook_of_the_page_is_that_of_the_repository(repository: Repository) 
     assert re.search(shown["files"], "models/classifier.onnx")
     done = repository.run(shlex.join([*shlex.split(shown["entry"]), *shown["args"], "models/classifier.onnx"]))
     assert done.returncode == 0, done.stdout
+
+
+def test_the_jobs_look_at_the_files_of_the_hook() -> None:
+    (about,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    jobs = [BLOCKS[one].partition("git ls-files")[2].partition("|")[0] for one in (WORKFLOW, PIPELINE)]
+    (table,) = re.findall(r"\| names .*?\n\n", PAGE, re.DOTALL)
+    endings = re.findall(r"`(\.[a-z0-9_.]+)`", table)
+    assert len(endings) == 18
+    for ending in (*endings, ".onnx.data", ".tar.gz"):
+        assert re.search(about["files"], f"models/m{ending}"), ending
+        for text in jobs:
+            assert any(fnmatch(f"models/m{ending}", one) for one in re.findall(r"'([^']+)'", text)), ending
+    for name in ("data", "m.onnx.txt", "m.npz", "database", "m.onnxtxt.md"):
+        assert not re.search(about["files"], name), name
 
 
 def test_recording_as_the_page_says(repository: Repository) -> None:

@@ -106,7 +106,8 @@ def test_other_ways_to_write_it(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [('"4GB"', 2**32), ('"512 MiB"', 2**29), ('"3k"', 3072), ("1000", 1000), ('"7"', 7), ('"0B"', 0)]
+    ("text", "size"),
+    [('"4GB"', 4 * 10**9), ('"512 MiB"', 2**29), ('"3k"', 3000), ("1000", 1000), ('"7"', 7), ('"0B"', 0)],
 )
 def test_sizes(tmp_path: Path, text: str, size: int) -> None:
     assert read(tmp_path, f"{FIRST}memory_limit = {text}").limits.bytes == size

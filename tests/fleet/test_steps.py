@@ -147,7 +147,7 @@ def test_limits_and_threads_of_a_step(tmp_path: Path, steps: Steps, monkeypatch:
     (cell,) = cells_of(plan(tmp_path, limits))
     cell_run.run(replace(cell, threads=3))
     (how,) = steps.how
-    assert (how["seconds"], how["memory"], how["folder"]) == (7, 2**30, str(tmp_path))
+    assert (how["seconds"], how["memory"], how["folder"]) == (7, 10**9, str(tmp_path))
     variables = how["variables"]
     assert variables["OMP_NUM_THREADS"] == "3"
     assert "MKL_NUM_THREADS" not in variables, "what the user set stands"

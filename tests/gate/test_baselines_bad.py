@@ -135,12 +135,20 @@ def test_a_missing_baseline_is_recorded(file: Path) -> None:
 
 def test_the_baseline_of_another_model(file: Path) -> None:
     other, path = file.with_name("n.onnx"), file.with_name("baseline.json")
-    save(from_text(MODEL), other)
     found = raised(lambda: verbs.check([other], path, NO_TIME))
     assert found.id == "gate/not-in-baseline"
     assert "write m.onnx in place of n.onnx" in found.fix
     with pytest.raises(AssertionError, match="gate/not-in-baseline"):
         assert_not_worse(other, path)
+    save(from_text(MODEL), other)
+    report = verbs.check([other], path, NO_TIME)
+    assert report.verdict is Verdict.CANNOT_TELL
+    assert [one.id for one in report.problems] == ["gate/model-new"]
+    with pytest.raises(AssertionError) as failure:
+        assert_not_worse(other, path)
+    assert "gate/model-new: the baseline has no model n.onnx" in str(failure.value)
+    assert f"onnxsmith baseline record {other} -o {path}" in str(failure.value)
+    assert "m.onnx in place of" not in str(failure.value)
     with pytest.raises(AssertionError, match="gate/no-baseline"):
         assert_not_worse(other, path.with_name("none.json"))
     report = verbs.check([file, other], path, NO_TIME)

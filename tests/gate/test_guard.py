@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import json
+import lzma
 import pickle
 import re
 import shlex
 import subprocess
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,6 +124,17 @@ def test_size_of_a_file_and_of_its_data(tmp_path: Path) -> None:
         assert "MB" in raised.value.problem.why
 
 
+def test_units_of_a_size_are_those_of_the_tables(tmp_path: Path) -> None:
+    file = tmp_path / "w.bin"
+    file.write_bytes(bytes(200_001))
+    report = guard([file], max_size="200KB")
+    assert found(report) == ["guard/too-large"]
+    assert report.problems[0].what == "the file has 200,001 bytes, and 200,000 are allowed"
+    assert not found(guard([file], max_size="200KiB"))
+    (option,) = re.findall(r"--max-size \w+", report.problems[0].fix)
+    assert not found(guard([file], max_size=option.split()[1]))
+
+
 def archive(name: str) -> bytes:
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w") as opened:
@@ -151,6 +167,37 @@ def test_what_is_a_pickle_and_what_is_not(tmp_path: Path) -> None:
             file.write_bytes(content)
             assert pickles.kind(file) == kind, name
             assert found(guard([file])) == (["guard/pickled"] if kind == "pickle" else [])
+
+
+def test_a_pickle_with_the_name_of_a_model(tmp_path: Path) -> None:
+    contents = [pickle.dumps({"a": 1}, protocol=number) for number in range(pickle.HIGHEST_PROTOCOL + 1)]
+    for content in (*contents, archive("archive/data.pkl")):
+        for name in ("m.onnx", "m.onnxtxt", "m.safetensors"):
+            (tmp_path / name).write_bytes(content)
+            report = guard([tmp_path / name])
+            assert found(report) == ["guard/pickled"], name
+            assert "runs code when it is loaded" in report.problems[0].why
+
+
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress, "zlib": zlib.compress, "bz2": bz2.compress, "xz": lzma.compress,
+    "lzma": lambda content: lzma.compress(content, lzma.FORMAT_ALONE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", PACKED)
+def test_a_compressed_pickle(tmp_path: Path, form: str) -> None:
+    file = tmp_path / "w.pkl.gz"
+    noise = np.random.default_rng(0).bytes(2**21)  # its start alone is read
+    pickled = [pickle.dumps(one, protocol) for one in ({"a": 1}, noise) for protocol in (0, 2, 5) if one != noise]
+    for content in (*pickled, pickle.dumps([1, 2, noise]), pickle.dumps(np.zeros(10**6)), archive("a/data.pkl")):
+        file.write_bytes(PACKED[form](content))
+        assert found(guard([file])) == ["guard/pickled"], content[:40]
+    for content in (b"", b"a text.", bytes(10**6), noise, archive("data.txt"), b"PK\x03\x04"):
+        file.write_bytes(PACKED[form](content))
+        assert not found(guard([file])), content[:40]
+    file.write_bytes(PACKED[form](b"a text.")[:4] + bytes(100))
+    assert not found(guard([file]))
 
 
 TRAINS = {
@@ -246,7 +293,7 @@ def test_the_command_imports_no_runtime(tmp_path: Path) -> None:
     assert out.endswith("[]\n")
 
 
-def hook(folder: Path) -> tuple[int, str]:
+def hook(folder: Path, *args: str) -> tuple[int, str]:
     """Exit status and output of the hook on what is staged in a repository, as pre-commit calls it."""
     (about,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert {"id", "name", "entry", "language", "files"} <= set(about)
@@ -254,7 +301,7 @@ def hook(folder: Path) -> tuple[int, str]:
     staged = subprocess.run(listing, cwd=folder, check=True, capture_output=True, text=True).stdout.split("\0")
     files = [name for name in staged if name and re.search(about["files"], name)]
     variables = documents.environment(Path(tempfile.mkdtemp(dir=folder.parent)) / "bin", ROOT / "src")
-    words = [*shlex.split(about["entry"]), *about.get("args", []), *files]
+    words = [*shlex.split(about["entry"]), *about.get("args", []), *args, *files]
     done = subprocess.run(words, cwd=folder, env=variables, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
@@ -272,3 +319,39 @@ def test_the_hook_stops_a_commit(tmp_path: Path) -> None:
     status, text = hook(folder)
     assert status == 1
     assert "1 of 2 files NOT FIT to be committed: weights.pt: guard/pickled" in text
+
+
+def test_the_hook_stops_a_data_file_that_grew(tmp_path: Path) -> None:
+    """Only the data file is staged: the model beside it is as it was."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    with_data(folder)
+    commit = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "-m", "first"]
+    subprocess.run(["git", "add", "-A"], cwd=folder, check=True)
+    subprocess.run(commit, cwd=folder, check=True)
+    names = ("m.bin", "m.onnx.data", "m.onnx_data", "m.onnx_data_1", "m.weights", "m.dat")
+    for name in names:
+        (folder / name).write_bytes(bytes(2000))
+    subprocess.run(["git", "add", "-A"], cwd=folder, check=True)
+    assert hook(folder)[0] == 0
+    status, text = hook(folder, "--max-size", "1000", "--json")
+    report = json.loads(text)
+    assert status == 1
+    assert [(one["id"], one["where"]) for one in report["problems"]] == [
+        ("guard/too-large", one) for one in sorted(names)
+    ]
+
+
+def test_the_hook_looks_at_what_may_be_a_pickle(tmp_path: Path) -> None:
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    content = pickle.dumps({"a": 1})
+    for ending in ("onnx", "pt", "pt2", "pth", "ckpt", "pkl", "pickle", "joblib", "dat", "bin", "safetensors"):
+        (folder / f"w.{ending}").write_bytes(content)
+    (folder / "w.pkl.gz").write_bytes(gzip.compress(content))
+    subprocess.run(["git", "add", "-A"], cwd=folder, check=True)
+    status, text = hook(folder, "--json")
+    assert status == 1
+    assert [one["id"] for one in json.loads(text)["problems"]] == ["guard/pickled"] * 12

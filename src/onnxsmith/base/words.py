@@ -69,18 +69,19 @@ def of_one(ratio: float, decimals: int = 2) -> str:
     return f"{ratio:.{next(enough, _DIGITS)}f}"
 
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
-SIZE_UNITS = "B, KB, MB, GB and TB, each 1024 of the one before; KiB, MiB, GiB and TiB mean the same"
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?))?B?", re.IGNORECASE)
+SIZE_UNITS = "B, KB, MB, GB and TB, each 1000 of the one before; or KiB, MiB, GiB and TiB, each 1024"
 """Says which units `byte_count` reads."""
 
 
 def byte_count(text: str) -> int | None:
-    """Reads a size such as `16GB` or `500 MB` as bytes, in units of 1024; None if the text is no size. A part of a byte
-    counts as one: 0 means no limit, and only 0 gives it."""
+    """Reads a size as bytes: `16GB` and `500 MB` in units of 1000, `16GiB` in units of 1024; None if the text is no
+    size. A part of a byte counts as one: 0 means no limit, and only 0 gives it."""
     match = _SIZE.fullmatch(text.strip())
-    return (
-        None if match is None else math.ceil(Decimal(match[1]) * 2 ** (10 * " KMGT".index((match[2] or " ").upper())))
-    )
+    if match is None:
+        return None
+    power = " KMGT".index((match[2] or " ").upper())
+    return math.ceil(Decimal(match[1]) * Decimal(1024 if match[3] else 1000) ** power)
 
 
 def shortened(text: str, longest: int) -> str:

@@ -29,7 +29,7 @@ def guard(files: Sequence[str | Path], *, max_size: str = MAX_SIZE, simplified: 
     """Looks whether files may be committed: models, their data, and weights. Reads the files, and runs no model.
 
     The verdict is `different` if something is wrong with a file. `max_size` limits the bytes of each file, such as
-    `100MB` in units of 1024; 0 is no limit. With `simplified`, models also have to be simplified.
+    `100MB` (units of 1000) or `100MiB` (of 1024); 0 is no limit. With `simplified`, models also have to be simplified.
 
     Raises:
         OnnxsmithError: `guard/no-file` without files, or for a folder; `model/not-found`; `guard/bad-size`.

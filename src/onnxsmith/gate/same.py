@@ -170,7 +170,7 @@ class _Calls:
             f"{self.names[0]} and {self.names[1]} give different answers",
             where=f"{first.input}, {first.at or 'the answer'}",
             why=f"{first.what}; {several(len(rows), 'difference')} in all ({kinds})",
-            fix=_FIXES.get(first.kind, "look at both answers to this input: the place above is where they part"),
+            fix="; or ".join(filter(None, (_FIRST.get(first.kind), _STAGES, _STEPS))),
         )
 
     def _unsteady(self, side: int, label: str, found: Difference) -> Problem:
@@ -204,10 +204,19 @@ class _Calls:
         )
 
 
-_FIXES = {
-    "count": "compare what comes before the last step, such as the boxes before non-maximum suppression",
-    "shape": "compare the inputs of both models first: the pre-processing may differ",
-    "numbers": "compare what comes before it: the inputs of the models, and the models alone (`onnxsmith compare`)",
-    "text": "compare what the text is made of: tokens, scores, or the text that goes in",
+_STAGES = (
+    "assert the stages one by one: the pre-processing of both on this input, the models on one tensor, the "
+    "post-processing on one output. The first that fails has the cause"
+)
+_STEPS = (
+    "if this is one stage already, return a mapping of what it has after each step. The first key that differs names "
+    "the step"
+)
+_FIRST = {
+    "count": "look at the last step first: its thresholds, and how it drops entries",
+    "shape": "look at the sizes and the order of the axes first",
+    "dtype": "look first for a step that computes in another dtype, or casts at another place",
+    "text": "compare first what the text is made of: its tokens or their scores",
+    "keys": "let both return the same keys first",
 }
-"""Maps a kind of difference to what to look at next."""
+"""Maps a kind of difference to what to look at before the stages."""

@@ -18,7 +18,8 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import byte_count
 
 MEMORY = "ONNXSMITH_MEMORY_LIMIT"
-"""Names the environment variable for the limit in bytes: `16GB`, `500MB`; 0 for no limit."""
+"""Names the environment variable for the limit in bytes: `500MB`, `16GB` in units of 1000, `16GiB` in units
+of 1024; 0 for no limit."""
 TIME = "ONNXSMITH_TIME_LIMIT"
 """Names the environment variable for the limit in seconds; 0 for no limit."""
 PATIENCE = 600.0
@@ -106,7 +107,7 @@ def memory(asked: int | None, *, model: int, feeds: int = 0) -> int:
         return max(_LEAST_MEMORY, _BY_MODEL * model + _BY_FEEDS * feeds)
     count = byte_count(text)
     if count is None:
-        raise _bad(MEMORY, text, "a size: 16GB, 500MB, or 0 for no limit")
+        raise _bad(MEMORY, text, "a size: 16GB, 500MB, 16GiB, or 0 for no limit")
     return count
 
 
@@ -153,7 +154,7 @@ def is_shortage(said: str) -> bool:
 
 def shortage(what: str, limit: int, where: str, why: str) -> OnnxsmithError:
     """Returns the problem of a runtime that needed more than `limit` bytes."""
-    within = f"more than the {limit / 2**30:.1f} GB that it may take" if limit else "more memory than the machine has"
+    within = f"more than the {limit / 1e9:.1f} GB that it may take" if limit else "more memory than the machine has"
     return problem(
         "runtime/memory",
         f"{what} needed {within}",
@@ -167,11 +168,11 @@ def perhaps_short(limit: int) -> str:
     """Returns further advice for a crash without a message: a library may also crash because it gets no memory."""
     if not limit:
         return ""
-    return f"; if memory was short (it may take {limit / 2**30:.1f} GB), allow more: {MEMORY}={_next(limit)}GB"
+    return f"; if memory was short (it may take {limit / 1e9:.1f} GB), allow more: {MEMORY}={_next(limit)}GB"
 
 
 def _next(limit: int, said: str = "") -> int:
     """Returns the limit to try next, in GB: twice the limit, or room for the allocation that failed if the message
     names it."""
     wanted = sum(int(one) for one in _WANTED.findall(said))
-    return max(8, 2 * math.ceil(limit / 2**30), math.ceil((limit + 2 * wanted) / 2**30) if wanted else 0)
+    return max(8, 2 * math.ceil(limit / 1e9), math.ceil((limit + 2 * wanted) / 1e9) if wanted else 0)

@@ -50,7 +50,7 @@ def receive(stream: IO[bytes], *, most: int = 0) -> tuple[dict[str, Any], dict[s
 
 def _fits(size: int, most: int) -> None:
     if most and size > most:
-        raise TooLargeError(f"the answer has {size / 2**30:.2f} GB; at most {most / 2**30:.2f} GB are kept")
+        raise TooLargeError(f"the answer has {size / 1e9:.2f} GB; at most {most / 1e9:.2f} GB are kept")
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytearray:

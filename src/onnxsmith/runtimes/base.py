@@ -63,7 +63,7 @@ class Options:
     OpenVINO, for example, quantises the activations of a matrix product with narrow weights.
 
     `time_limit` (seconds) and `memory_limit` (bytes) are for one call of a runtime in its own process; 0 is no limit.
-    None takes the environment variable (`ONNXSMITH_TIME_LIMIT`, `ONNXSMITH_MEMORY_LIMIT`), else a minute and 4 GB, and
+    None takes the environment variable (`ONNXSMITH_TIME_LIMIT`, `ONNXSMITH_MEMORY_LIMIT`), else a minute and 4 GiB, and
     more for a large model or input. Memory is limited for the provider `cpu` only, because the drivers of other devices
     reserve memory that they never use.
     """

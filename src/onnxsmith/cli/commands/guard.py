@@ -21,8 +21,8 @@ class Guard(Command):
 
     files: tuple[str, ...] = argument("models and files with weights", default=(), metavar="FILE…")
     max_size: str = option(
-        "how large a file may be, and a data file: 500KB, 100MB, 2GB; units of 1024, so MB and MiB are the same; 0 for "
-        "any size",
+        "how large a file may be, and a data file: 500KB, 100MB, 2GB in units of 1000; 500KiB, 100MiB in units of "
+        "1024; 0 for any size",
         default="100MB",
         metavar="SIZE",
     )

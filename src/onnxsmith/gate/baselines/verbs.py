@@ -79,11 +79,12 @@ def check(models: Sequence[str | Path], path: str | Path, settings: Settings = U
     by hand.
 
     Raises:
-        OnnxsmithError: `gate/not-in-baseline` if none of the models is in the baseline; the errors of reading it.
+        OnnxsmithError: `gate/not-in-baseline` if none of the models is in the baseline, nor a file; the errors of
+            reading the baseline.
     """
     with Clock() as clock:
         baseline = baseline_file.read(Path(path), models)
-        if models and not any(baseline.name_of(one) in baseline.entries for one in models):
+        if models and not any(baseline.name_of(one) in baseline.entries or Path(one).exists() for one in models):
             baseline.entry(models[0])
         asked = {baseline.name_of(one): Path(one) for one in models}
         known = asked or {name: baseline.file_of(name) for name in baseline.entries}
@@ -97,14 +98,17 @@ def check_one(model: str | Path, path: str | Path, settings: Settings = USUAL) -
     """Checks one model, and no other of the baseline.
 
     Raises:
-        OnnxsmithError: `gate/not-in-baseline`, and the errors of `check`.
+        OnnxsmithError: the errors of `check`.
     """
     with Clock() as clock:
         baseline = baseline_file.read(Path(path), [model])
+        name = baseline.name_of(model)
+        if name not in baseline.entries and Path(model).exists():
+            return report(baseline, [Found(name, None, file=Path(model))], settings, clock)
         entry = baseline.entry(model)
         baseline.refuse_edited(model)
         now = held(Path(model), entry, baseline.content, settings)
-        return report(baseline, [Found(baseline.name_of(model), entry, held=now)], settings, clock)
+        return report(baseline, [Found(name, entry, held=now)], settings, clock)
 
 
 @identifies("models")

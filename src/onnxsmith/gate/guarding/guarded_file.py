@@ -35,10 +35,11 @@ class GuardedFile:
 
 
 def read(path: Path, *, most: int, is_simplified: bool) -> GuardedFile:
-    """Reads a file that exists. Of a model whose data is refused, the graph is read all the same."""
-    size = path.stat().st_size
-    if path.suffix not in _MODELS:
-        return GuardedFile(path, pickles.kind(path), size, most=most)
+    """Reads a file that exists. Of a model whose data is refused, the graph is read all the same. A pickle is a pickle,
+    also if its name is that of a model."""
+    size, kind = path.stat().st_size, pickles.kind(path)
+    if kind == "pickle" or path.suffix not in _MODELS:
+        return GuardedFile(path, kind, size, most=most)
     model, error = None, None
     try:
         model = load(path)

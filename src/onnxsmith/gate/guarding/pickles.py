@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
 import io
+import lzma
 import pickletools
 import zipfile
+import zlib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 _READ = 2**20
 """Counts the bytes of a file in which a pickle is looked for. A choice: torch.save begins with the pickle."""
@@ -18,16 +24,28 @@ _VERSIONS = b"\x02\x03\x04\x05"
 """The second byte: the protocol. 5 is the newest in Python 3.14."""
 _HEADER = 8
 """Counts the bytes of the length that a safetensors file begins with; then its header follows, in JSON."""
+_PACKED: dict[bytes, Callable[[], Any]] = {
+    b"\x1f\x8b": partial(zlib.decompressobj, 31),
+    b"x": zlib.decompressobj,
+    b"BZh": bz2.BZ2Decompressor,
+    b"\xfd7zXZ": lzma.LZMADecompressor,
+    b"]\x00\x00": lzma.LZMADecompressor,
+}
+"""Maps the first bytes of compressed files to what reads them: gzip, and the forms that joblib writes. 31 is zlib's
+number for gzip."""
+_ENTRY = b"PK\x03\x04"
+"""The first bytes of an entry of a zip archive; its name has the length at the bytes 26 and 27, and begins at 30."""
+_PICKLES = (".pkl", ".pickle")
 
 
 def kind(path: Path) -> str:
     """Returns what the bytes of a file are: `pickle`, `safetensors` or `other`."""
     with path.open("rb") as file:
         start = file.read(_READ)
+    if _is_archive(path) or _is_pickle(start, is_whole=len(start) < _READ) or _is_packed_pickle(start):
+        return "pickle"
     if start[_HEADER : _HEADER + 1] == b"{" and int.from_bytes(start[:_HEADER], "little") < path.stat().st_size:
         return "safetensors"
-    if _is_archive(path) or _is_pickle(start, is_whole=len(start) < _READ):
-        return "pickle"
     return "other"
 
 
@@ -35,9 +53,25 @@ def _is_archive(path: Path) -> bool:
     """Whether the file is a zip archive with a pickle in it, as torch.save writes."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return any(name.endswith((".pkl", ".pickle")) for name in archive.namelist())
+            return any(name.endswith(_PICKLES) for name in archive.namelist())
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
         return False
+
+
+def _is_packed_pickle(start: bytes) -> bool:
+    """Whether the file is compressed, and its content is a pickle or begins a zip archive with one. No more than the
+    start is unpacked, whatever the size of the content."""
+    for begin, unpacker in _PACKED.items():
+        if start.startswith(begin):
+            unpacked = unpacker()
+            try:
+                content = unpacked.decompress(start, _READ)
+            except (zlib.error, lzma.LZMAError, OSError):
+                return False
+            name = content[30 : 30 + int.from_bytes(content[26:28], "little")]
+            is_archive = content.startswith(_ENTRY) and name.decode("latin-1").endswith(_PICKLES)
+            return is_archive or _is_pickle(content, is_whole=unpacked.eof)
+    return False
 
 
 def _is_pickle(start: bytes, *, is_whole: bool) -> bool:

@@ -26,6 +26,9 @@ _LIMITS = ((20, 4000), (12, 1000), (6, 500), (3, 200), (1, 100))
 enough. A choice."""
 _LEFT_OUT = 100
 """Characters for the line that counts what is left out."""
+_END = "\n\n"
+"""Ends the file with a blank line: HTML such as `</details>` goes on until a blank line, and would hide the heading of
+a report that is appended."""
 _Picture = Chart | Plot | Intervals
 
 
@@ -134,15 +137,15 @@ def _fitting(report: Report, parts: Sequence[tuple[Part, list[Block]]], names: d
     sections: list[str] = []
     for rows, longest in _LIMITS:
         sections = list(_Limited(rows, longest, names).sections(report, parts))
-        if len("\n\n".join(sections)) < _LONGEST:
-            return "\n\n".join(sections) + "\n"
+        if len("\n\n".join(sections) + _END) <= _LONGEST:
+            return "\n\n".join(sections) + _END
     kept, length = [], _LEFT_OUT
     for section in sections:
         length += len(section) + 2
         if length > _LONGEST:
             break
         kept.append(section)
-    return "\n\n".join([*kept, _more(len(sections) - len(kept), "section")]) + "\n"
+    return "\n\n".join([*kept, _more(len(sections) - len(kept), "section")]) + _END
 
 
 def _matters(blocks: Sequence[Block]) -> bool:

@@ -24,7 +24,7 @@ class FileSize(Check):
                 "guard/too-large",
                 f"the file has {size:,} bytes, and {file.most:,} are allowed",
                 where=str(file.path) if path == file.path else f"{file.path}, data file {path.name}",
-                why="a repository keeps every version of a file for ever, and GitHub refuses files above 100 MB",
-                fix=f"keep the file in Git LFS, and allow its size: --max-size {-(-size // 2**20)}MB"
+                why="a repository keeps every version of a file for ever, and GitHub refuses files above 100 MiB",
+                fix=f"keep the file in Git LFS, and allow its size: --max-size {-(-size // 10**6)}MB"
                 f"{smaller if file.kind == 'model' else ''}",
             )
