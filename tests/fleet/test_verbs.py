@@ -245,7 +245,9 @@ def test_since(path: Path, steps: Steps, refused: Refused) -> None:
         ("b.onnx", "two", "done"),
     ]
     assert report.verdict is Verdict.DIFFERENT
-    assert report.headline.endswith("worse than in same: b.onnx (one), b.onnx (two)")
+    assert report.headline.partition("; ")[2] == (
+        "2 worse than in same: b.onnx (one), b.onnx (two); 2 repaired: c.onnx (one), c.onnx (two)"
+    )
     with refused("fleet/no-run") as refusal:
         run(path, since="odl")
     assert refusal.problem.fix.startswith("write old in place of odl")
@@ -713,11 +715,11 @@ def test_new_cells_and_gone_cells_count() -> None:
     cells = (cell("a", "done", "done"), cell("b", "failed"), cell("c", "done"))
     report = tables.report("fleet show", FleetMatrix("r", "s", cells, "old"))
     assert report.verdict is Verdict.DIFFERENT
-    assert "worse than in old: b" in report.headline
+    assert report.headline.endswith("; worse than in old: none; 1 new and not done: b (s)")
     gone = FleetMatrix("r", "s", cells[:1], "old", gone=(("d", "one"),))
     report = tables.report("fleet show", gone)
     assert report.verdict is Verdict.DIFFERENT
-    assert report.headline.endswith("gone: d (one)")
+    assert report.headline.endswith("; 1 gone: d (one)")
     assert [(case.name, case.verdict) for case in gone.cases()] == [("a", Verdict.DONE), ("d", Verdict.DIFFERENT)]
     assert tables.report("fleet show", FleetMatrix("r", "s", cells[::2], "old")).verdict is Verdict.DONE
     known = FleetMatrix("r", "s", (cell("a", "failed", "failed"), cell("b", "failed")), "old")
@@ -725,6 +727,16 @@ def test_new_cells_and_gone_cells_count() -> None:
     (result,) = json.loads(text)["runs"][0]["results"]
     assert result["message"]["text"].startswith("b: failed"), "the known failure is no alert"
     assert [case.verdict for case in known.cases()] == [Verdict.DONE, Verdict.FAILED]
+
+
+def test_the_headline_has_a_word_for_each_kind_of_change() -> None:
+    changed = [cell("a", "failed", "done"), cell("b", "done", "failed"), cell("c", "failed", "crashed")]
+    cells = (*changed, cell("d", "failed"), cell("e", "done"))
+    headline = tables.report("fleet show", FleetMatrix("r", "s", cells, "old", gone=(("f", "s"),))).headline
+    assert headline.partition("; ")[2] == (
+        "1 worse than in old: a (s); 1 new and not done: d (s); 1 gone: f (s); 1 repaired: b (s); "
+        "1 better, and not done: c (s)"
+    )
 
 
 def test_a_run_without_all_rows_is_not_done() -> None:

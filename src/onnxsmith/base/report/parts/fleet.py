@@ -72,17 +72,25 @@ class FleetMatrix(Part):
     gone: tuple[tuple[str, str], ...] = ()
 
     def worse(self) -> list[FleetCell]:
-        """Returns the cells that are worse than in the run `since`. A cell that is new there is worse if it is not
-        done."""
-        return [cell for cell in self.cells if cell.change > 0 or (self._is_new(cell) and cell.outcome != "done")]
+        """Returns the cells that are worse than in the run `since`."""
+        return [cell for cell in self.cells if cell.change > 0]
+
+    def new_and_not_done(self) -> list[FleetCell]:
+        """Returns the cells that the run `since` does not have, and that are not done."""
+        return [cell for cell in self.cells if self._is_new(cell) and cell.outcome != "done"]
+
+    def better(self) -> list[FleetCell]:
+        """Returns the cells that are better than in the run `since`."""
+        return [cell for cell in self.cells if cell.change < 0]
 
     def _is_new(self, cell: FleetCell) -> bool:
         return bool(self.since) and not cell.before and cell.outcome not in _UNKNOWN
 
     def cases(self) -> Iterator[Case]:
+        bad = {*self.worse(), *self.new_and_not_done()}
         for cell, column in ((cell, self._column(cell)) for cell in self.cells):
             verdict = _VERDICTS.get(cell.outcome, Verdict.FAILED)
-            is_known = bool(self.since) and cell not in self.worse() and cell.outcome not in _UNKNOWN
+            is_known = bool(self.since) and cell not in bad and cell.outcome not in _UNKNOWN
             what = () if cell.outcome == "done" else (f"{cell.outcome}: {cell.headline}",)
             rules = (cell.problem,) if cell.problem and not is_known else ()
             yield Case(cell.model, cell.model, column, Verdict.DONE if is_known else verdict, what, rules)
@@ -167,7 +175,7 @@ class FleetMatrix(Part):
         return Table(head, rows, right=(5,), rows_in_terminal=tuple(range(min(len(rows), _MOST_ROWS))), is_key=False)
 
     def _changes(self, changed: list[FleetCell]) -> Table:
-        worse = set(self.worse())
+        worse = {*self.worse(), *self.new_and_not_done()}
         ordered = sorted(changed, key=lambda cell: (cell not in worse, cell.harm, cell.model))
         rows = (
             *((model, setting, "there", "gone", "") for model, setting in self.gone),
