@@ -5,6 +5,7 @@ Most tests play the interpreter of the step with a shell script.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -16,13 +17,14 @@ from pathlib import Path
 import pytest
 
 from onnxsmith.base import folders
-from onnxsmith.base.system import memory_limit
+from onnxsmith.base.system import machine, memory_limit
 from onnxsmith.fleet import step_process
 from onnxsmith.fleet.row import Outcome, StepResult
 from tests.fleets import MINUTE, is_running, models, until
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the interpreter is played by a shell script")
 ROOT = Path(__file__).parents[2]
+ENDED = "something ended the process; the system does so when memory is short"
 
 
 def run(folder: Path, python: str, verb: str = "check", seconds: float = MINUTE, memory: int = 0) -> StepResult:
@@ -84,7 +86,7 @@ def report(**keys: object) -> str:
         ("exit 0", Outcome.CRASHED, "exit status 0 without a report", ""),
         ("kill -SEGV $$", Outcome.CRASHED, "signal SIGSEGV", ""),
         ("echo why >&2; kill -ABRT $$", Outcome.CRASHED, "signal SIGABRT; last line printed: why", ""),
-        ("kill -KILL $$", Outcome.MEMORY, "something ended the process, most likely the system for lack of memory", ""),
+        ("kill -KILL $$", Outcome.CRASHED, f"signal SIGKILL: {ENDED}", ""),
         ("echo MemoryError >&2; exit 1", Outcome.MEMORY, "the process ran out of memory", ""),
         ("echo garbage", Outcome.CRASHED, "exit status 0 without a report", ""),
         ("printf '\\377\\000{\"verdict\"'", Outcome.CRASHED, "exit status 0 without a report", ""),
@@ -101,6 +103,14 @@ def test_endings(tmp_path: Path, does: str, outcome: Outcome, headline: str, pro
     assert (result.outcome, result.headline, result.problem) == (outcome, headline, problem)
     assert (result.report is None) == ("verdict" not in does or outcome is Outcome.CRASHED)
     assert result.command == ("onnxsmith", "check", "a.onnx")
+
+
+def test_the_system_ended_the_step_for_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = itertools.count()
+    monkeypatch.setattr(type(machine.HERE), "memory_kills", lambda self: next(counts))
+    result = run(tmp_path, script(tmp_path, "kill -KILL $$"))
+    assert (result.outcome, result.headline) == (Outcome.MEMORY, "the system ended the process for lack of memory")
+    assert run(tmp_path, script(tmp_path, "kill -SEGV $$")).outcome is Outcome.CRASHED
 
 
 def test_the_end_of_standard_error_is_kept(tmp_path: Path) -> None:
