@@ -143,8 +143,8 @@ def _report(printed: bytes) -> dict[str, Any] | None:
 def _outcome(
     process: subprocess.Popen[bytes], report: dict[str, Any] | None, tail: str, limit: float, *, was_short: bool
 ) -> tuple[Outcome, str, str]:
-    """Returns the outcome of a step, its headline and the id of its problem. `was_short`: the system ended a process for
-    lack of memory while the step ran."""
+    """Returns the outcome of a step, its headline and the id of its problem. `was_short`: the system ended a
+    process for lack of memory while the step ran."""
     if limit:
         return Outcome.TIMEOUT, f"stopped after {limit:g} s", ""
     if report is not None:
