@@ -24,6 +24,7 @@ from tests.fleets import MINUTE, is_running, models, until
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the interpreter is played by a shell script")
 ROOT = Path(__file__).parents[2]
+REFUSAL = {"kind": "target_checks", "checks": [{"target": "tract", "stage": "refused", "why": "no Exp"}]}
 ENDED = "something ended the process; the system does so when memory is short"
 
 
@@ -57,6 +58,12 @@ def report(**keys: object) -> str:
             Outcome.DIFFERENT,
             "two differ",
             "a/b",
+        ),
+        (
+            report(verdict="different", headline="tract refused", parts=[REFUSAL]),
+            Outcome.REFUSED,
+            "tract: no Exp",
+            "",
         ),
         (report(verdict="cannot-tell", problems=[]), Outcome.CANNOT_TELL, "cannot-tell", ""),
         (

@@ -116,7 +116,7 @@ def test_a_step_that_only_reads_ends_no_cell(tmp_path: Path, steps: Steps) -> No
 
 def test_outcomes_from_good_to_bad() -> None:
     assert [str(one) for one in sorted(Outcome, key=lambda one: one.harm)] == [
-        "done", "cannot-tell", "different", "failed", "memory", "timeout", "crashed", "lost",
+        "done", "cannot-tell", "refused", "different", "failed", "memory", "timeout", "crashed", "lost",
     ]  # fmt: skip
 
 

@@ -25,6 +25,19 @@ def of_report(report: Mapping[str, Any]) -> str:
     return headline or verdict
 
 
+def is_refusal(report: Mapping[str, Any]) -> bool:
+    """Whether the verdict `different` of a report, as plain data, says that targets do not take the model, and not that
+    numbers differ."""
+    checks = list(_entries(_tables(report.get("parts")), "target_checks", "checks"))
+    refused = any(one.get("stage") == Stage.REFUSED or one.get("changed") for one in checks)
+    return refused and not any(map(_differs, checks))
+
+
+def _differs(check: Mapping[str, Any]) -> bool:
+    """Whether a target runs the model and gives other numbers."""
+    return check.get("stage") == Stage.RAN and bool(check.get("nodes"))
+
+
 def of_problem(what: str, why: str) -> str:
     """Returns what happened, with the first line of its cause."""
     cause = why.strip().partition("\n")[0]
@@ -52,7 +65,7 @@ def _reasons(report: Mapping[str, Any], verdict: str) -> Iterator[str]:
 def _targets(checks: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yields why targets did not take a model, or do not agree. A target that was not asked says nothing."""
     asked = [one for one in checks if one.get("why") and one.get("stage") != Stage.NOT_TRIED]
-    for one in sorted(asked, key=lambda one: one.get("stage") != Stage.REFUSED):
+    for one in sorted(asked, key=lambda one: (not _differs(one), one.get("stage") != Stage.REFUSED)):
         yield f"{one.get('target')}: {one['why']}"
 
 

@@ -155,6 +155,8 @@ def _outcome(
             worst.get("id") == "runtime/memory" or is_shortage(str(worst.get("why", "")))
         ):
             outcome = Outcome.MEMORY
+        if outcome is Outcome.DIFFERENT and reasons.is_refusal(report):
+            outcome = Outcome.REFUSED
         return outcome, reasons.of_report(report), str(worst.get("id", ""))
     if is_shortage(tail):
         return Outcome.MEMORY, "the process ran out of memory", ""

@@ -14,11 +14,19 @@ from onnxsmith.base.report.parts._text import duration
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import several
 
-_ORDER = ("lost", "crashed", "timeout", "memory", "failed", "different", "cannot-tell", "missing", "done")
+_ORDER = (
+    "lost", "crashed", "timeout", "memory", "failed", "different", "refused", "cannot-tell", "missing", "done",
+)  # fmt: skip
 """Outcomes from bad to good. `missing` is a cell without a row."""
 _UNKNOWN = ("lost", "missing", "")
 """Outcomes that say nothing about the model, so that they are neither worse nor better."""
-_VERDICTS = {"done": Verdict.DONE, "different": Verdict.DIFFERENT, "cannot-tell": Verdict.CANNOT_TELL, "missing": None}
+_VERDICTS = {
+    "done": Verdict.DONE,
+    "different": Verdict.DIFFERENT,
+    "refused": Verdict.DIFFERENT,
+    "cannot-tell": Verdict.CANNOT_TELL,
+    "missing": None,
+}
 """The verdict of a case by outcome; every other outcome is `failed`. A cell without a row has no verdict."""
 _MOST_ROWS = 20
 """Rows of models in a terminal; a page has all. A choice."""
@@ -28,8 +36,9 @@ _MOST_COLUMNS = 6
 
 @dataclass(frozen=True)
 class FleetCell:
-    """A cell of a run. `outcome` is a verdict, or `memory`, `timeout`, `crashed`, `lost` or `missing`. `problem` is the
-    id of its worst problem. `before` is the outcome in the run that this one is compared with; "" if there is none."""
+    """A cell of a run. `outcome` is a verdict, or `refused`, `memory`, `timeout`, `crashed`, `lost` or `missing`.
+    `problem` is the id of its worst problem. `before` is the outcome in the run that this one is compared with; "" if
+    there is none."""
 
     model: str
     setting: str
