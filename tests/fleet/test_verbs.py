@@ -497,6 +497,21 @@ def test_which_cell(path: Path, steps: Steps, refused: Refused) -> None:
     assert "may be several models" in refusal.problem.what
 
 
+def test_short_names(path: Path, steps: Steps, refused: Refused) -> None:
+    folder = path.parent
+    (folder / "nets.py").write_text("".join(f"def {name}(): ...\n" for name in ("segv", "loop")))
+    files = [f"m{number}.onnx" for number in range(12)]
+    models(folder, *files)
+    plan(folder, 'models = ["nets.py:segv", "nets.py:loop", "m*.onnx"]\nsteps = ["export", "check"]')
+    assert one_cell.why(path, "segv").headline.startswith("nets.py:segv")
+    for wrong in ("nets", "nets.py:sgv"):
+        with refused("fleet/no-cell") as refusal:
+            one_cell.why(path, wrong)
+    fix = refusal.problem.fix
+    assert fix.startswith("write nets.py:segv in place of nets.py:sgv (there are: nets.py:segv, nets.py:loop, m0.onnx")
+    assert fix.endswith(" and 6 more)")
+
+
 # The command line
 
 

@@ -88,9 +88,10 @@ def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def in_place_of(wrong: str, known: Collection[str]) -> str:
-    """Tells which of the known names to write in place of a wrong one: the nearest, if one is near, and all of them."""
-    meant, listed = nearest(wrong, known), ", ".join(known)
+def in_place_of(wrong: str, known: Collection[str], most: int = 0) -> str:
+    """Tells which of the known names to write in place of a wrong one: the nearest, if one is near, and all of them.
+    With `most`, no more are listed than that, and the others are counted."""
+    meant, listed = nearest(wrong, known), first_few(known, most or len(known))
     return f"write {meant} in place of {wrong} (there are: {listed})" if meant else f"one of: {listed}"
 
 

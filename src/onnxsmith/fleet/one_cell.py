@@ -65,19 +65,20 @@ def why(path: str | Path, model: str, setting: str = "", environment: str = "") 
 
 
 def chosen(cells: Sequence[Cell], path: str | Path, model: str, setting: str, environment: str) -> Cell:
-    """Returns the cell of a model: the only one, or that of the named setting and environment.
+    """Returns the cell of a model: the only one, or that of the named setting and environment. `model` may be a name
+    without its folder and ending, if only one model has it.
 
     Raises:
         OnnxsmithError: `fleet/no-cell`.
     """
     names = list(dict.fromkeys(cell.model.name for cell in cells))
-    same = [name for name in names if name == model] or [name for name in names if Path(name).stem == Path(model).stem]
+    same = [name for name in names if name == model] or [name for name in names if _is_short_for(model, name)]
     if len(same) != 1:
         raise problem(
             "fleet/no-cell",
             f"the plan has no model {model!r}" if not same else f"{model!r} may be several models",
             where=str(path),
-            fix=in_place_of(model, names[:_SHOWN]) if not same else f"write one of: {first_few(same, _SHOWN)}",
+            fix=in_place_of(model, names, _SHOWN) if not same else f"write one of: {first_few(same, _SHOWN)}",
         )
     fitting = [
         cell
@@ -96,8 +97,17 @@ def chosen(cells: Sequence[Cell], path: str | Path, model: str, setting: str, en
         "fleet/no-cell",
         f"{same[0]} has no such cell" if not fitting else f"{same[0]} has {len(fitting)} such cells",
         where=str(path),
-        fix="; or ".join(f"add {words}" for words in options[:_SHOWN]),
+        fix=first_few([f"add {words}" for words in options], _SHOWN, "; or "),
     )
+
+
+def _is_short_for(short: str, name: str) -> bool:
+    """Whether a name without its folder and ending is meant by a shorter one: `speech` for `models/speech.onnx`,
+    `build` for `nets.py:build`."""
+    file, is_factory, function = name.partition(":")
+    if is_factory and "://" not in name:
+        return short in (function, f"{Path(file).name}:{function}")
+    return Path(name).stem == Path(short).stem
 
 
 def _report(command: str, cell: Cell, row: Row, clock: Clock, *, whole: bool) -> Report:
