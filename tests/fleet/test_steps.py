@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,14 @@ from typing import Any
 import pytest
 
 from onnxsmith.base import rooms
+from onnxsmith.base.system import machine
 from onnxsmith.cli.commands.base import Command
-from onnxsmith.fleet import cell_run, environments, kept_files, step_process, steps
+from onnxsmith.fleet import cell_limits, cell_run, environments, kept_files, step_process, steps
 from onnxsmith.fleet.plan import Environment
 from onnxsmith.fleet.row import Outcome, StepResult
 from onnxsmith.fleet.stores.base import closing, opened
+from onnxsmith.runtimes import _call_limits
+from onnxsmith.runtimes._call_limits import MEMORY
 from tests.conftest import Refused
 from tests.fleets import Steps, cells_of, models, plan
 
@@ -114,6 +118,30 @@ def test_a_step_that_only_reads_ends_no_cell(tmp_path: Path, steps: Steps) -> No
     assert (row.outcome, row.headline) == (Outcome.DIFFERENT, "check of a.onnx: different")
 
 
+@pytest.mark.parametrize(
+    ("limit", "variable", "inside"),
+    [(0, None, None), (0, "2GB", "2GB"), (2**30, None, "1073741824"), (2**30, "0", "1073741824"),
+     (2**30, "2GB", "1073741824"), (2**30, "500MB", "524288000"), (2**30, "much", "much")],
+)  # fmt: skip
+def test_the_limit_of_the_plan_holds_in_a_cell(
+    limit: int, variable: str | None, inside: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(MEMORY, raising=False)
+    if variable is not None:
+        monkeypatch.setenv(MEMORY, variable)
+    assert {**os.environ, **cell_limits.variables(limit)}.get(MEMORY) == inside
+
+
+def test_advice_on_memory_names_the_limit_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(machine.HERE), "memory", lambda self: 10 * 2**30)
+    fix = cell_limits.advice(_call_limits.shortage("tract", 2**30, "", "bad_alloc").problem.fix)
+    assert fix == 'give a smaller input; or allow more: memory_limit = "8GB" in the plan'
+    fix = cell_limits.advice(_call_limits.perhaps_short(6 * 2**30))
+    assert fix.endswith('allow more: memory_limit = "10GB" in the plan')
+    fix = _call_limits.shortage("tract", 10 * 2**30, "", "bad_alloc").problem.fix
+    assert fix == "give a smaller input; or use a machine with more memory than 10.0 GB"
+
+
 def test_outcomes_from_good_to_bad() -> None:
     assert [str(one) for one in sorted(Outcome, key=lambda one: one.harm)] == [
         "done", "cannot-tell", "refused", "different", "failed", "memory", "timeout", "crashed", "lost",
@@ -150,6 +178,7 @@ def test_limits_and_threads_of_a_step(tmp_path: Path, steps: Steps, monkeypatch:
     assert (how["seconds"], how["memory"], how["folder"]) == (7, 2**30, str(tmp_path))
     variables = how["variables"]
     assert variables["OMP_NUM_THREADS"] == "3"
+    assert variables[MEMORY] == str(2**30)
     assert "MKL_NUM_THREADS" not in variables, "what the user set stands"
     assert not Path(variables["TMPDIR"]).exists()
 
