@@ -38,7 +38,7 @@ def test_the_reason_of_a_report() -> None:
     assert reason(Verdict.CANNOT_TELL, headline="") == "cannot-tell"
     factory = {"id": "a/b", "what": "the factory raised an error", "why": "ValueError: no weights\nin two lines"}
     assert reason(Verdict.FAILED, target, **factory) == "the factory raised an error: ValueError: no weights"
-    assert len(reason(Verdict.FAILED, id="a/b", what="x" * 999)) == 300
+    assert len(reason(Verdict.FAILED, id="a/b", what="x" * 9999)) == 2000
 
 
 def test_a_refusal_is_told_from_numbers_that_differ() -> None:

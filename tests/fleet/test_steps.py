@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +167,6 @@ def test_what_a_row_says(tmp_path: Path, steps: Steps) -> None:
 
 
 def test_limits_and_threads_of_a_step(tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
 
     models(tmp_path, "a.onnx")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
@@ -202,7 +202,6 @@ def test_files_of_the_cell_have_the_names_that_a_user_knows(
     tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No path of the temporary folder is left in a row: it is gone when the row is read."""
-    from dataclasses import replace
 
     models(tmp_path, "a.onnx")
 
@@ -276,6 +275,21 @@ def test_a_folder_in_the_place_of_a_model(tmp_path: Path, refused: Refused) -> N
     with refused("fleet/plan") as refusal:
         cells_of(plan(tmp_path, 'models = ["a.onnx"]\nsteps = ["simplify"]\nkeep = "."'))
     assert "which is a file" in refusal.problem.why
+
+
+def test_reasons_name_the_model_in_place_of_a_copy_of_it(
+    tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models(tmp_path, "a.onnx")
+
+    def run(verb: str, words: Sequence[str], **how: Any) -> StepResult:
+        said = f"Load model from {how['variables']['TMPDIR']}/onnxsmith-l_ze8xse/model.onnx failed:bad shape"
+        return replace(steps.run(verb, words, **how), headline=said)
+
+    monkeypatch.setattr(step_process, "run", run)
+    (cell,) = cells_of(plan(tmp_path, 'models = ["a.onnx"]\nsteps = ["simplify", "check"]'))
+    said = [step.headline for step in cell_run.run(cell).steps]
+    assert said == [f"Load model from {name} failed:bad shape" for name in ("a.onnx", "1-simplify.onnx")]
 
 
 # What cannot begin

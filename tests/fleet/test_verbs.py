@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
 import subprocess
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.base import Report, Table
 from onnxsmith.base.report.parts.fleet import CellSteps, FleetMatrix
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import machine
 from onnxsmith.cli import application
+from onnxsmith.cli.render import terminal
 from onnxsmith.cli.render.forms.sarif import Sarif
 from onnxsmith.fleet import cell_run, driver, environments, merging, one_cell, tables, verbs
 from onnxsmith.fleet.row import Outcome
@@ -752,6 +756,24 @@ def test_the_headline_has_a_word_for_each_kind_of_change() -> None:
         "1 worse than in old: a (s); 1 new and not done: d (s); 1 gone: f (s); 1 repaired: b (s); "
         "1 better, and not done: c (s)"
     )
+
+
+def test_what_changed_comes_first_and_whole() -> None:
+    cells = tuple(cell(f"m{number:02}", "failed", "done" if number < 30 else "failed") for number in range(40))
+    report = tables.report("fleet show", FleetMatrix("r", "s", cells, "old"))
+    out = io.StringIO()
+    terminal.show(report, Console(file=out, width=120))
+    lines = out.getvalue().splitlines()
+    head = next(number for number, line in enumerate(lines) if "in old" in line and "now" in line)
+    assert all(f"m{number:02}" in line for number, line in enumerate(lines[head + 1 : head + 31]))
+
+
+def test_a_cell_that_did_not_run_has_no_time() -> None:
+    table = FleetMatrix("r", "s", (cell("a", "missing"), cell("b", "failed")))
+    missing = replace(table.cells[0], seconds=0.0)
+    (listed,) = [block for block in replace(table, cells=(missing, table.cells[1])).blocks()
+                 if isinstance(block, Table) and "time" in block.head]  # fmt: skip
+    assert [(row[0], row[-1]) for row in listed.rows] == [("b", "1.00 s"), ("a", "")]
 
 
 def test_a_run_without_all_rows_is_not_done() -> None:

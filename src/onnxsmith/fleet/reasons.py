@@ -10,8 +10,8 @@ from onnxsmith.base.report.parts.target_checks import Stage
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import shortened
 
-_LONGEST = 300
-"""Limits the characters of a reason. A choice: three lines of a terminal."""
+_LONGEST = 2000
+"""Limits the characters of a reason in a row. A choice: a page; a terminal shows less."""
 
 
 def of_report(report: Mapping[str, Any]) -> str:

@@ -30,6 +30,10 @@ _VERDICTS = {
 """The verdict of a case by outcome; every other outcome is `failed`. A cell without a row has no verdict."""
 _MOST_ROWS = 20
 """Rows of models in a terminal; a page has all. A choice."""
+_MOST_CHANGES = 40
+"""Changes since another run in a terminal. A choice: they are what was asked for, and fit on a large one."""
+_LONGEST = 300
+"""Characters of a reason in a terminal. A choice: three lines."""
 _MOST_COLUMNS = 6
 """Columns of settings in a terminal. A choice."""
 
@@ -117,6 +121,11 @@ class FleetMatrix(Part):
 
     def blocks(self) -> Iterator[Block]:
         yield self._facts()
+        changed = [cell for cell in self.cells if cell.change or self._is_new(cell)]
+        if changed or self.gone:
+            yield self._changes(changed)
+        elif self.since:
+            yield Text(f"no cell ended otherwise than in {self.since}", Tone.GOOD)
         if not self.cells:
             return
         if len(self.columns()) > 1:
@@ -125,12 +134,6 @@ class FleetMatrix(Part):
         bad = sorted((cell for cell in self.cells if cell.outcome != "done"), key=lambda cell: (cell.harm, cell.model))
         if bad:
             yield self._listed(bad)
-        changed = [cell for cell in self.cells if cell.change or self._is_new(cell)]
-        if self.since:
-            if changed or self.gone:
-                yield self._changes(changed)
-            else:
-                yield Text(f"no cell ended otherwise than in {self.since}", Tone.GOOD)
 
     def _facts(self) -> Facts:
         new = f"{self.computed:,} computed now, {self.reused:,} from the store" if self.computed + self.reused else None
@@ -177,11 +180,11 @@ class FleetMatrix(Part):
 
     def _listed(self, bad: list[FleetCell]) -> Table:
         rows = tuple(
-            (cell.model, self._column(cell), cell.outcome, cell.problem, cell.headline, duration(cell.seconds))
-            for cell in bad
+            (cell.model, self._column(cell), cell.outcome, cell.problem, cell.headline, _time(cell)) for cell in bad
         )
         head = ("model", "setting", "outcome", "problem", "what", "time")
-        return Table(head, rows, right=(5,), rows_in_terminal=tuple(range(min(len(rows), _MOST_ROWS))), is_key=False)
+        shown = tuple(range(min(len(rows), _MOST_ROWS)))
+        return Table(head, rows, right=(5,), rows_in_terminal=shown, longest=_LONGEST)
 
     def _changes(self, changed: list[FleetCell]) -> Table:
         worse = {*self.worse(), *self.new_and_not_done()}
@@ -190,11 +193,17 @@ class FleetMatrix(Part):
             *((model, setting, "there", "gone", "") for model, setting in self.gone),
             *((cell.model, self._column(cell), cell.before or "new", cell.outcome, cell.headline) for cell in ordered),
         )
-        shown = tuple(range(min(len(rows), _MOST_ROWS)))
-        return Table(("model", "setting", f"in {self.since}", "now", "what"), rows, rows_in_terminal=shown)
+        head = ("model", "setting", f"in {self.since}", "now", "what")
+        shown = tuple(range(min(len(rows), _MOST_CHANGES)))
+        return Table(head, rows, rows_in_terminal=shown, is_key=True, longest=_LONGEST)
 
     def _column(self, cell: FleetCell) -> str:
         return dict(zip(self.columns(), self.column_names(), strict=True))[cell.setting, cell.environment]
+
+
+def _time(cell: FleetCell) -> str:
+    """Returns how long a cell took; "" for a cell that did not run."""
+    return duration(cell.seconds) if cell.seconds else ""
 
 
 @dataclass(frozen=True)
@@ -221,7 +230,7 @@ class CellSteps(Part):
 
     def blocks(self) -> Iterator[Block]:
         rows = tuple((step.verb, step.outcome, duration(step.seconds), step.headline) for step in self.steps)
-        yield Table(("step", "outcome", "time", "what"), rows, right=(2,))
+        yield Table(("step", "outcome", "time", "what"), rows, right=(2,), longest=_LONGEST)
         commands = [step.command for step in self.steps if step.command]
         if commands:
             there = [f"cd {shlex.quote(self.folder)}"] if self.folder else []
@@ -252,7 +261,7 @@ class TriedVersions(Part):
 
     def blocks(self) -> Iterator[Block]:
         rows = tuple((one.version, one.outcome, duration(one.seconds), one.headline) for one in self.versions)
-        yield Table((self.package, "outcome", "time", "what"), rows, right=(2,))
+        yield Table((self.package, "outcome", "time", "what"), rows, right=(2,), longest=_LONGEST)
 
 
 @dataclass(frozen=True)
