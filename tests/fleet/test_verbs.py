@@ -479,6 +479,7 @@ def test_why(path: Path, steps: Steps) -> None:
         ("simplify", "done", "onnxsmith simplify b.onnx -o 1-simplify.onnx"),
         ("check", "cannot-tell", "onnxsmith check 1-simplify.onnx --target openvino"),
     ]
+    assert "the commands run without the time limit and the memory limit of the plan" in report.notes
     assert outcomes(verbs.show(path))["b.onnx", "two"] == "done", "the store keeps its row"
 
 
@@ -779,6 +780,8 @@ def test_a_cell_that_did_not_run_has_no_time() -> None:
 def test_a_run_without_all_rows_is_not_done() -> None:
     table = FleetMatrix("r", "s", (cell("a", "done"), cell("b", "missing")))
     assert tables.report("fleet show", table).verdict is Verdict.DIFFERENT
+    assert verbs._notes(table, 0) == ["1 cell of this run without a row yet"]
+    assert verbs._notes(table, 2)[1:] == ["workers died; ran again, each alone: 2 cells"]
     for unknown in ("missing", "lost"):
         compared = FleetMatrix("r", "s", (cell("a", "done", "done"), cell("b", unknown, "done")), "old")
         assert tables.report("fleet show", compared).verdict is Verdict.DIFFERENT

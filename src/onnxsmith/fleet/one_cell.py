@@ -21,6 +21,7 @@ from onnxsmith.fleet.row import Row, StepResult
 from onnxsmith.fleet.stores.base import closing, opened
 from onnxsmith.fleet.verbs import address_of
 
+_UNLIMITED = "the commands run without the time limit and the memory limit of the plan"
 _SHOWN = 8
 """Limits the names that a problem lists. A choice."""
 
@@ -112,7 +113,8 @@ def _is_short_for(short: str, name: str) -> bool:
 
 def _report(command: str, cell: Cell, row: Row, clock: Clock, *, whole: bool) -> Report:
     report = cell_report.of_row(command, row, cell.place, cell.folder, whole=whole, typed=partial(_typed, cell))
-    return replace(report, parts=(*report.parts, Timing(clock.passed())))
+    notes = [*report.notes, *[_UNLIMITED] * (whole and bool(cell.limits.seconds or cell.limits.bytes))]
+    return replace(report, parts=(*report.parts, Timing(clock.passed())), notes=tuple(notes))
 
 
 def _typed(cell: Cell, result: StepResult) -> str:
