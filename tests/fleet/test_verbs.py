@@ -702,6 +702,40 @@ def test_bisect_where_the_newer_version_is_better(
     assert ("the other way round: 1.27.0 (--good) ends as failed" in text) is swapped
 
 
+@pytest.mark.parametrize(("gone", "good", "bad"), [("1.32.0", "1.27.0", "1.31.0"), ("1.27.0", "1.28.0", "1.32.0")])
+def test_a_version_that_cannot_be_installed(
+    path: Path,
+    steps: Steps,
+    played_versions: dict[str, Outcome],
+    monkeypatch: pytest.MonkeyPatch,
+    refused: Refused,
+    gone: str,
+    good: str,
+    bad: str,
+) -> None:
+    """What uv says is told whole, and the fix is a command without this version."""
+    from onnxsmith.fleet import bisect
+
+    def interpreter(environment: environments.Environment) -> str:
+        (requirement,) = [one for one in environment.requirements if one.startswith("onnxruntime")]
+        if requirement.endswith(gone):
+            raise environments._unmade(environment, "x No solution found\n  because numpy<2\n  and numpy>=2")
+        return requirement
+
+    monkeypatch.setattr(environments, "interpreter", interpreter)
+    played_versions.update({"1": Outcome.DONE, "1.30.0": Outcome.FAILED})
+    with refused("fleet/versions") as refusal:
+        bisect.bisect(
+            "p.toml", "b.onnx", "onnxruntime", good="1.27.0", bad="1.32.0", versions=VERSIONS.split(","), setting="one"
+        )
+    assert refusal.problem.why.splitlines()[1:] == ["  because numpy<2", "  and numpy>=2"]
+    command = refusal.problem.fix.split("`")[1]
+    rest = ",".join(one for one in VERSIONS.split(",") if one != gone)
+    assert f"--versions {rest} --setting one --good {good} --bad {bad}" in command
+    text, status = called(command.removeprefix("onnxsmith "))
+    assert (status, "onnxruntime 1.30.0 is the first that is worse" in text) == (0, True)
+
+
 def test_bisect_has_nothing_to_find(path: Path, steps: Steps, played_versions: dict[str, Outcome]) -> None:
     played_versions.update({"1": Outcome.FAILED})
     text, status = called(f"{BISECT} --versions {VERSIONS}")
