@@ -114,10 +114,14 @@ def _in_order(letters: str, word: str) -> bool:
     return all(letter in left for letter in letters)
 
 
+_SIMILAR = 0.6
+"""The similarity from which on a name may be meant (difflib): `kep-names` is no `keep-open`. A choice."""
+
+
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Returns the name that is most similar to a mistyped name; None if none is similar."""
     import difflib  # only an error needs it
 
     by_small = {one.lower(): one for one in names}
-    found = abbreviated(name.lower(), by_small) or difflib.get_close_matches(name.lower(), by_small, 1, 0.5)
+    found = abbreviated(name.lower(), by_small) or difflib.get_close_matches(name.lower(), by_small, 1, _SIMILAR)
     return by_small[found[0]] if found else None
