@@ -40,5 +40,16 @@ def test_verbose_shows_every_row(table: Table) -> None:
     assert all(f"row {index} " in shown(table, whole=True) + " " for index in (0, 24, 99))
 
 
+def test_long_texts_are_cut_behind_a_word() -> None:
+    table = Table(("what",), (("one two three four",), ("x" * 30,), ("short",)), longest=12)
+    assert [line.strip() for line in shown(table, whole=False).splitlines()] == [
+        "what",
+        "one two …",
+        "xxxxxxxxxxx…",
+        "short",
+    ]
+    assert "one two three four" in shown(table, whole=True)
+
+
 def test_a_short_table_is_whole() -> None:
     assert "more rows" not in shown(Table(("name",), ROWS[:24]), whole=False)

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from onnxsmith.base.system import children, disk, locks, memory_limit, usage
+from onnxsmith.base.system import children, disk, locks, machine, memory_limit, usage
 
 # Locks
 
@@ -265,6 +265,17 @@ def test_the_limit_is_within_what_the_machine_has(
 def test_a_limit_that_is_refused_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_limit, "_resource", Resource(refuses=True))
     assert memory_limit.DataLimit().hold(2**20) == 2**20
+
+
+def test_processes_that_the_system_ended_for_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_CONTROL_GROUP", tmp_path)
+    monkeypatch.setattr(machine, "_PROC", tmp_path)
+    here = machine.ProcFiles()
+    assert here.memory_kills() is machine.Unknown().memory_kills() is None
+    (tmp_path / "vmstat").write_text("pgfault 9\noom_kill 3\n")
+    assert here.memory_kills() == 3
+    (tmp_path / "memory.events").write_text("oom 7\noom_kill 2\noom_group_kill 0\n")
+    assert here.memory_kills() == 2, "those of the container, and not of the whole machine"
 
 
 def test_elsewhere_nothing_is_held() -> None:

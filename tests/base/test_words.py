@@ -94,3 +94,8 @@ def test_words_that_abbreviate_a_name() -> None:
     assert nearest("fuse/conv-bn", names) == "fuse/conv-batchnorm"
     assert abbreviated("conv-bn", names) == []
     assert nearest("fuse/conv-bais", names) == "fuse/conv-bias"
+
+
+def test_a_name_that_is_far_is_not_meant() -> None:
+    assert nearest("kep-names", ["keep-open", "opset"]) is None
+    assert nearest("kep-names", ["keep-open", "keep-names"]) == "keep-names"

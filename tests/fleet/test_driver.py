@@ -140,6 +140,7 @@ def test_a_cell_that_only_waited_on_a_worker_that_died_is_run_again_alone(
     outcomes = {store.row(cell.key).model: store.row(cell.key).outcome for cell in cells}  # type: ignore[union-attr]
     assert outcomes == {**dict.fromkeys("bcdefghi", Outcome.DONE), "a": Outcome.LOST}
     assert engine.executor.order == list("abcdefghiabc"), "those three again, after all others"
+    assert job.progress.alone == 3
     assert "alone" in store.summaries({cells[0].key})[cells[0].key].headline
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.target_checks import Stage, TargetCheck, TargetChecks
+from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage, TargetCheck, TargetChecks
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.comparison.outputs.compare import compare
 from onnxsmith.fleet import reasons
@@ -37,7 +38,22 @@ def test_the_reason_of_a_report() -> None:
     assert reason(Verdict.CANNOT_TELL, headline="") == "cannot-tell"
     factory = {"id": "a/b", "what": "the factory raised an error", "why": "ValueError: no weights\nin two lines"}
     assert reason(Verdict.FAILED, target, **factory) == "the factory raised an error: ValueError: no weights"
-    assert len(reason(Verdict.FAILED, id="a/b", what="x" * 999)) == 300
+    assert len(reason(Verdict.FAILED, id="a/b", what="x" * 9999)) == 2000
+
+
+def test_a_refusal_is_told_from_numbers_that_differ() -> None:
+    refused = TargetCheck("tract", "", "1", True, Stage.REFUSED, why="no Exp")
+    changed = TargetCheck("tract", "", "1", True, Stage.AGREED, changed="without dynamic sizes")
+    ran = TargetCheck("onnxruntime", "", "1", True, Stage.RAN, why="its numbers differ: output y")
+    differs = replace(ran, nodes=(NodeCheck("n", "Exp", Stage.RAN, "its numbers differ"),))
+
+    def is_refusal(*checks: TargetCheck) -> bool:
+        return reasons.is_refusal(Report("check", Verdict.DIFFERENT, (TargetChecks(checks),)).to_dict())
+
+    assert [is_refusal(one) for one in (refused, changed, ran, differs)] == [True, True, False, False]
+    assert not is_refusal(refused, differs)
+    assert reason(Verdict.DIFFERENT, TargetChecks((refused, differs))).startswith("onnxruntime: ")
+    assert not reasons.is_refusal({"parts": [{"kind": "target_checks", "checks": 3}]})
 
 
 def test_numbers_that_differ_are_named_with_the_tolerance(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Most tests play the interpreter of the step with a shell script.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -16,13 +17,15 @@ from pathlib import Path
 import pytest
 
 from onnxsmith.base import folders
-from onnxsmith.base.system import memory_limit
+from onnxsmith.base.system import machine, memory_limit
 from onnxsmith.fleet import step_process
 from onnxsmith.fleet.row import Outcome, StepResult
 from tests.fleets import MINUTE, is_running, models, until
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the interpreter is played by a shell script")
 ROOT = Path(__file__).parents[2]
+REFUSAL = {"kind": "target_checks", "checks": [{"target": "tract", "stage": "refused", "why": "no Exp"}]}
+ENDED = "something ended the process; the system does so when memory is short"
 
 
 def run(folder: Path, python: str, verb: str = "check", seconds: float = MINUTE, memory: int = 0) -> StepResult:
@@ -56,6 +59,12 @@ def report(**keys: object) -> str:
             "two differ",
             "a/b",
         ),
+        (
+            report(verdict="different", headline="tract refused", parts=[REFUSAL]),
+            Outcome.REFUSED,
+            "tract: no Exp",
+            "",
+        ),
         (report(verdict="cannot-tell", problems=[]), Outcome.CANNOT_TELL, "cannot-tell", ""),
         (
             report(verdict="failed", problems=[{"id": "a/b", "what": "it broke"}, {"id": "c/d"}]) + "; exit 2",
@@ -84,7 +93,7 @@ def report(**keys: object) -> str:
         ("exit 0", Outcome.CRASHED, "exit status 0 without a report", ""),
         ("kill -SEGV $$", Outcome.CRASHED, "signal SIGSEGV", ""),
         ("echo why >&2; kill -ABRT $$", Outcome.CRASHED, "signal SIGABRT; last line printed: why", ""),
-        ("kill -KILL $$", Outcome.MEMORY, "something ended the process, most likely the system for lack of memory", ""),
+        ("kill -KILL $$", Outcome.CRASHED, f"signal SIGKILL: {ENDED}", ""),
         ("echo MemoryError >&2; exit 1", Outcome.MEMORY, "the process ran out of memory", ""),
         ("echo garbage", Outcome.CRASHED, "exit status 0 without a report", ""),
         ("printf '\\377\\000{\"verdict\"'", Outcome.CRASHED, "exit status 0 without a report", ""),
@@ -101,6 +110,14 @@ def test_endings(tmp_path: Path, does: str, outcome: Outcome, headline: str, pro
     assert (result.outcome, result.headline, result.problem) == (outcome, headline, problem)
     assert (result.report is None) == ("verdict" not in does or outcome is Outcome.CRASHED)
     assert result.command == ("onnxsmith", "check", "a.onnx")
+
+
+def test_the_system_ended_the_step_for_lack_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = itertools.count()
+    monkeypatch.setattr(type(machine.HERE), "memory_kills", lambda self: next(counts))
+    result = run(tmp_path, script(tmp_path, "kill -KILL $$"))
+    assert (result.outcome, result.headline) == (Outcome.MEMORY, "the system ended the process for lack of memory")
+    assert run(tmp_path, script(tmp_path, "kill -SEGV $$")).outcome is Outcome.CRASHED
 
 
 def test_the_end_of_standard_error_is_kept(tmp_path: Path) -> None:
@@ -205,11 +222,12 @@ def test_the_host_runs_a_command(tmp_path: Path) -> None:
 
 
 def test_only_the_report_goes_to_standard_output(tmp_path: Path) -> None:
-    """Native code and processes print where they like."""
-    code = "import os, sys; os.write(1, b'native'); os.system('echo from a process'); print('{\"verdict\": \"done\"}')"
+    """Native code and processes print where they like; the command line keeps standard output for the report."""
+    kept = "import os; from onnxsmith.cli import application; application._keep_output_for_the_report(); "
+    code = kept + "os.write(1, b'native'); os.system('echo from a process'); print('{\"verdict\": \"done\"}')"
     result = run(tmp_path, script(tmp_path, hosted(code)))
     assert result.outcome is Outcome.DONE
-    code = "import os; os.write(1, b'native'); os.abort()"
+    code = kept + "os.write(1, b'native'); os.abort()"
     assert run(tmp_path, script(tmp_path, hosted(code))).headline == "signal SIGABRT; last line printed: native"
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from onnxsmith.base import rooms
+from onnxsmith.base.system import machine
 from onnxsmith.cli.commands.base import Command
-from onnxsmith.fleet import cell_run, environments, kept_files, step_process, steps
+from onnxsmith.fleet import cell_limits, cell_run, environments, kept_files, step_process, steps
 from onnxsmith.fleet.plan import Environment
 from onnxsmith.fleet.row import Outcome, StepResult
 from onnxsmith.fleet.stores.base import closing, opened
+from onnxsmith.runtimes import _call_limits
+from onnxsmith.runtimes._call_limits import MEMORY
 from tests.conftest import Refused
 from tests.fleets import Steps, cells_of, models, plan
 
@@ -114,9 +119,33 @@ def test_a_step_that_only_reads_ends_no_cell(tmp_path: Path, steps: Steps) -> No
     assert (row.outcome, row.headline) == (Outcome.DIFFERENT, "check of a.onnx: different")
 
 
+@pytest.mark.parametrize(
+    ("limit", "variable", "inside"),
+    [(0, None, None), (0, "2GB", "2GB"), (2**30, None, "1073741824"), (2**30, "0", "1073741824"),
+     (2**30, "2GB", "1073741824"), (2**30, "500MB", "524288000"), (2**30, "much", "much")],
+)  # fmt: skip
+def test_the_limit_of_the_plan_holds_in_a_cell(
+    limit: int, variable: str | None, inside: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(MEMORY, raising=False)
+    if variable is not None:
+        monkeypatch.setenv(MEMORY, variable)
+    assert {**os.environ, **cell_limits.variables(limit)}.get(MEMORY) == inside
+
+
+def test_advice_on_memory_names_the_limit_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(machine.HERE), "memory", lambda self: 10 * 2**30)
+    fix = cell_limits.advice(_call_limits.shortage("tract", 2**30, "", "bad_alloc").problem.fix)
+    assert fix == 'give a smaller input; or allow more: memory_limit = "8GB" in the plan'
+    fix = cell_limits.advice(_call_limits.perhaps_short(6 * 2**30))
+    assert fix.endswith('allow more: memory_limit = "10GB" in the plan')
+    fix = _call_limits.shortage("tract", 10 * 2**30, "", "bad_alloc").problem.fix
+    assert fix == "give a smaller input; or use a machine with more memory than 10.0 GB"
+
+
 def test_outcomes_from_good_to_bad() -> None:
     assert [str(one) for one in sorted(Outcome, key=lambda one: one.harm)] == [
-        "done", "cannot-tell", "different", "failed", "memory", "timeout", "crashed", "lost",
+        "done", "cannot-tell", "refused", "different", "failed", "memory", "timeout", "crashed", "lost",
     ]  # fmt: skip
 
 
@@ -138,7 +167,6 @@ def test_what_a_row_says(tmp_path: Path, steps: Steps) -> None:
 
 
 def test_limits_and_threads_of_a_step(tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
 
     models(tmp_path, "a.onnx")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
@@ -150,6 +178,7 @@ def test_limits_and_threads_of_a_step(tmp_path: Path, steps: Steps, monkeypatch:
     assert (how["seconds"], how["memory"], how["folder"]) == (7, 10**9, str(tmp_path))
     variables = how["variables"]
     assert variables["OMP_NUM_THREADS"] == "3"
+    assert variables[MEMORY] == str(2**30)
     assert "MKL_NUM_THREADS" not in variables, "what the user set stands"
     assert not Path(variables["TMPDIR"]).exists()
 
@@ -173,7 +202,6 @@ def test_files_of_the_cell_have_the_names_that_a_user_knows(
     tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No path of the temporary folder is left in a row: it is gone when the row is read."""
-    from dataclasses import replace
 
     models(tmp_path, "a.onnx")
 
@@ -247,6 +275,21 @@ def test_a_folder_in_the_place_of_a_model(tmp_path: Path, refused: Refused) -> N
     with refused("fleet/plan") as refusal:
         cells_of(plan(tmp_path, 'models = ["a.onnx"]\nsteps = ["simplify"]\nkeep = "."'))
     assert "which is a file" in refusal.problem.why
+
+
+def test_reasons_name_the_model_in_place_of_a_copy_of_it(
+    tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models(tmp_path, "a.onnx")
+
+    def run(verb: str, words: Sequence[str], **how: Any) -> StepResult:
+        said = f"Load model from {how['variables']['TMPDIR']}/onnxsmith-l_ze8xse/model.onnx failed:bad shape"
+        return replace(steps.run(verb, words, **how), headline=said)
+
+    monkeypatch.setattr(step_process, "run", run)
+    (cell,) = cells_of(plan(tmp_path, 'models = ["a.onnx"]\nsteps = ["simplify", "check"]'))
+    said = [step.headline for step in cell_run.run(cell).steps]
+    assert said == [f"Load model from {name} failed:bad shape" for name in ("a.onnx", "1-simplify.onnx")]
 
 
 # What cannot begin

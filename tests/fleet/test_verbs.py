@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
 import subprocess
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.base import Report, Table
 from onnxsmith.base.report.parts.fleet import CellSteps, FleetMatrix
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import machine
 from onnxsmith.cli import application
+from onnxsmith.cli.render import terminal
 from onnxsmith.cli.render.forms.sarif import Sarif
 from onnxsmith.fleet import cell_run, driver, environments, merging, one_cell, tables, verbs
 from onnxsmith.fleet.row import Outcome
@@ -245,7 +249,9 @@ def test_since(path: Path, steps: Steps, refused: Refused) -> None:
         ("b.onnx", "two", "done"),
     ]
     assert report.verdict is Verdict.DIFFERENT
-    assert report.headline.endswith("worse than in same: b.onnx (one), b.onnx (two)")
+    assert report.headline.partition("; ")[2] == (
+        "2 worse than in same: b.onnx (one), b.onnx (two); 2 repaired: c.onnx (one), c.onnx (two)"
+    )
     with refused("fleet/no-run") as refusal:
         run(path, since="odl")
     assert refusal.problem.fix.startswith("write old in place of odl")
@@ -473,6 +479,7 @@ def test_why(path: Path, steps: Steps) -> None:
         ("simplify", "done", "onnxsmith simplify b.onnx -o 1-simplify.onnx"),
         ("check", "cannot-tell", "onnxsmith check 1-simplify.onnx --target openvino"),
     ]
+    assert "the commands run without the time limit and the memory limit of the plan" in report.notes
     assert outcomes(verbs.show(path))["b.onnx", "two"] == "done", "the store keeps its row"
 
 
@@ -493,6 +500,21 @@ def test_which_cell(path: Path, steps: Steps, refused: Refused) -> None:
     with refused("fleet/no-cell") as refusal:
         one_cell.why(path, "other/b", "one")
     assert "may be several models" in refusal.problem.what
+
+
+def test_short_names(path: Path, steps: Steps, refused: Refused) -> None:
+    folder = path.parent
+    (folder / "nets.py").write_text("".join(f"def {name}(): ...\n" for name in ("segv", "loop")))
+    files = [f"m{number}.onnx" for number in range(12)]
+    models(folder, *files)
+    plan(folder, 'models = ["nets.py:segv", "nets.py:loop", "m*.onnx"]\nsteps = ["export", "check"]')
+    assert one_cell.why(path, "segv").headline.startswith("nets.py:segv")
+    for wrong in ("nets", "nets.py:sgv"):
+        with refused("fleet/no-cell") as refusal:
+            one_cell.why(path, wrong)
+    fix = refusal.problem.fix
+    assert fix.startswith("write nets.py:segv in place of nets.py:sgv (there are: nets.py:segv, nets.py:loop, m0.onnx")
+    assert fix.endswith(" and 6 more)")
 
 
 # The command line
@@ -680,6 +702,40 @@ def test_bisect_where_the_newer_version_is_better(
     assert ("the other way round: 1.27.0 (--good) ends as failed" in text) is swapped
 
 
+@pytest.mark.parametrize(("gone", "good", "bad"), [("1.32.0", "1.27.0", "1.31.0"), ("1.27.0", "1.28.0", "1.32.0")])
+def test_a_version_that_cannot_be_installed(
+    path: Path,
+    steps: Steps,
+    played_versions: dict[str, Outcome],
+    monkeypatch: pytest.MonkeyPatch,
+    refused: Refused,
+    gone: str,
+    good: str,
+    bad: str,
+) -> None:
+    """What uv says is told whole, and the fix is a command without this version."""
+    from onnxsmith.fleet import bisect
+
+    def interpreter(environment: environments.Environment) -> str:
+        (requirement,) = [one for one in environment.requirements if one.startswith("onnxruntime")]
+        if requirement.endswith(gone):
+            raise environments._unmade(environment, "x No solution found\n  because numpy<2\n  and numpy>=2")
+        return requirement
+
+    monkeypatch.setattr(environments, "interpreter", interpreter)
+    played_versions.update({"1": Outcome.DONE, "1.30.0": Outcome.FAILED})
+    with refused("fleet/versions") as refusal:
+        bisect.bisect(
+            "p.toml", "b.onnx", "onnxruntime", good="1.27.0", bad="1.32.0", versions=VERSIONS.split(","), setting="one"
+        )
+    assert refusal.problem.why.splitlines()[1:] == ["  because numpy<2", "  and numpy>=2"]
+    command = refusal.problem.fix.split("`")[1]
+    rest = ",".join(one for one in VERSIONS.split(",") if one != gone)
+    assert f"--versions {rest} --setting one --good {good} --bad {bad}" in command
+    text, status = called(command.removeprefix("onnxsmith "))
+    assert (status, "onnxruntime 1.30.0 is the first that is worse" in text) == (0, True)
+
+
 def test_bisect_has_nothing_to_find(path: Path, steps: Steps, played_versions: dict[str, Outcome]) -> None:
     played_versions.update({"1": Outcome.FAILED})
     text, status = called(f"{BISECT} --versions {VERSIONS}")
@@ -713,11 +769,11 @@ def test_new_cells_and_gone_cells_count() -> None:
     cells = (cell("a", "done", "done"), cell("b", "failed"), cell("c", "done"))
     report = tables.report("fleet show", FleetMatrix("r", "s", cells, "old"))
     assert report.verdict is Verdict.DIFFERENT
-    assert "worse than in old: b" in report.headline
+    assert report.headline.endswith("; worse than in old: none; 1 new and not done: b (s)")
     gone = FleetMatrix("r", "s", cells[:1], "old", gone=(("d", "one"),))
     report = tables.report("fleet show", gone)
     assert report.verdict is Verdict.DIFFERENT
-    assert report.headline.endswith("gone: d (one)")
+    assert report.headline.endswith("; 1 gone: d (one)")
     assert [(case.name, case.verdict) for case in gone.cases()] == [("a", Verdict.DONE), ("d", Verdict.DIFFERENT)]
     assert tables.report("fleet show", FleetMatrix("r", "s", cells[::2], "old")).verdict is Verdict.DONE
     known = FleetMatrix("r", "s", (cell("a", "failed", "failed"), cell("b", "failed")), "old")
@@ -727,9 +783,39 @@ def test_new_cells_and_gone_cells_count() -> None:
     assert [case.verdict for case in known.cases()] == [Verdict.DONE, Verdict.FAILED]
 
 
+def test_the_headline_has_a_word_for_each_kind_of_change() -> None:
+    changed = [cell("a", "failed", "done"), cell("b", "done", "failed"), cell("c", "failed", "crashed")]
+    cells = (*changed, cell("d", "failed"), cell("e", "done"))
+    headline = tables.report("fleet show", FleetMatrix("r", "s", cells, "old", gone=(("f", "s"),))).headline
+    assert headline.partition("; ")[2] == (
+        "1 worse than in old: a (s); 1 new and not done: d (s); 1 gone: f (s); 1 repaired: b (s); "
+        "1 better, and not done: c (s)"
+    )
+
+
+def test_what_changed_comes_first_and_whole() -> None:
+    cells = tuple(cell(f"m{number:02}", "failed", "done" if number < 30 else "failed") for number in range(40))
+    report = tables.report("fleet show", FleetMatrix("r", "s", cells, "old"))
+    out = io.StringIO()
+    terminal.show(report, Console(file=out, width=120))
+    lines = out.getvalue().splitlines()
+    head = next(number for number, line in enumerate(lines) if "in old" in line and "now" in line)
+    assert all(f"m{number:02}" in line for number, line in enumerate(lines[head + 1 : head + 31]))
+
+
+def test_a_cell_that_did_not_run_has_no_time() -> None:
+    table = FleetMatrix("r", "s", (cell("a", "missing"), cell("b", "failed")))
+    missing = replace(table.cells[0], seconds=0.0)
+    (listed,) = [block for block in replace(table, cells=(missing, table.cells[1])).blocks()
+                 if isinstance(block, Table) and "time" in block.head]  # fmt: skip
+    assert [(row[0], row[-1]) for row in listed.rows] == [("b", "1.00 s"), ("a", "")]
+
+
 def test_a_run_without_all_rows_is_not_done() -> None:
     table = FleetMatrix("r", "s", (cell("a", "done"), cell("b", "missing")))
     assert tables.report("fleet show", table).verdict is Verdict.DIFFERENT
+    assert verbs._notes(table, 0) == ["1 cell of this run without a row yet"]
+    assert verbs._notes(table, 2)[1:] == ["workers died; ran again, each alone: 2 cells"]
     for unknown in ("missing", "lost"):
         compared = FleetMatrix("r", "s", (cell("a", "done", "done"), cell("b", unknown, "done")), "old")
         assert tables.report("fleet show", compared).verdict is Verdict.DIFFERENT

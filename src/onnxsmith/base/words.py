@@ -89,9 +89,10 @@ def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def in_place_of(wrong: str, known: Collection[str]) -> str:
-    """Tells which of the known names to write in place of a wrong one: the nearest, if one is near, and all of them."""
-    meant, listed = nearest(wrong, known), ", ".join(known)
+def in_place_of(wrong: str, known: Collection[str], most: int = 0) -> str:
+    """Tells which of the known names to write in place of a wrong one: the nearest, if one is near, and all of them.
+    With `most`, no more are listed than that, and the others are counted."""
+    meant, listed = nearest(wrong, known), first_few(known, most or len(known))
     return f"write {meant} in place of {wrong} (there are: {listed})" if meant else f"one of: {listed}"
 
 
@@ -114,10 +115,14 @@ def _in_order(letters: str, word: str) -> bool:
     return all(letter in left for letter in letters)
 
 
+_SIMILAR = 0.6
+"""The similarity from which on a name may be meant (difflib): `kep-names` is no `keep-open`. A choice."""
+
+
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Returns the name that is most similar to a mistyped name; None if none is similar."""
     import difflib  # only an error needs it
 
     by_small = {one.lower(): one for one in names}
-    found = abbreviated(name.lower(), by_small) or difflib.get_close_matches(name.lower(), by_small, 1, 0.5)
+    found = abbreviated(name.lower(), by_small) or difflib.get_close_matches(name.lower(), by_small, 1, _SIMILAR)
     return by_small[found[0]] if found else None

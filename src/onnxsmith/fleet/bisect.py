@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onnxsmith.base.clock import Clock, advance
@@ -18,7 +19,7 @@ from onnxsmith.base.report.parts.fleet import TriedVersion, TriedVersions
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import in_place_of
-from onnxsmith.fleet import cell_run, plan_reader
+from onnxsmith.fleet import cell_run, environments, plan_reader
 from onnxsmith.fleet import cells as cell_lists
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.one_cell import chosen
@@ -61,7 +62,9 @@ def bisect(
         candidates = _ordered(versions) if versions else _between(package, good, bad)
         if len(candidates) < 2:
             raise _too_few(package, candidates)
-        search = _Search(plan, path, (model, setting), base, package, opened(address_of(plan, store)))
+        options = {"--setting": setting, "--environment": environment, "--store": store, "--good": good, "--bad": bad}
+        asked = _Asked(path, model, package, candidates, options)
+        search = _Search(plan, asked, base, opened(address_of(plan, store)))
         first, last = (search.row(version).outcome.harm for version in (candidates[0], candidates[-1]))
         low, high = 0, len(candidates) - 1
         while first != last and high - low > 1:
@@ -81,14 +84,35 @@ def _environment(plan: Plan, name: str) -> Environment:
     return environments[name] if name else plan.environments[0]
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What was asked for. `options` are further options of the command, as they are typed; "" for those left out."""
+
+    path: str | Path
+    model: str
+    package: str
+    versions: Sequence[str]
+    options: Mapping[str, str]
+
+    def without(self, version: str) -> str:
+        """Returns the advice to search without a version. Where it is an end of the search, its neighbour is one."""
+        rest = [one for one in self.versions if one != version]
+        if len(rest) < 2:
+            return "give other versions: --versions 1.29.0,1.30.1,1.31.0"
+        neighbour = rest[min(list(self.versions).index(version), len(rest) - 1)]
+        options = {"--package": self.package, "--versions": ",".join(rest)}
+        options |= {name: neighbour if value == version else value for name, value in self.options.items() if value}
+        words = ["onnxsmith", "fleet", "bisect", str(self.path), self.model]
+        command = shlex.join([*words, *(word for option in options.items() for word in option)])
+        return f"leave this version out: `{command}`"
+
+
 class _Search:
     """The rows of versions that were tried."""
 
-    def __init__(
-        self, plan: Plan, path: str | Path, place: tuple[str, str], base: Environment, package: str, store: Store
-    ) -> None:
-        self._plan, self._path, self._place, self._base = plan, path, place, base
-        self._package, self._store = package, store
+    def __init__(self, plan: Plan, asked: _Asked, base: Environment, store: Store) -> None:
+        self._plan, self._asked, self._base, self._store = plan, asked, base, store
+        self._package = asked.package
         self.tried: dict[str, Row] = {}
 
     def row(self, version: str) -> Row:
@@ -96,26 +120,41 @@ class _Search:
         advance(f"{self._package} {version}", 0, 0)
         cell = self._cell(version)
         known = self._store.row(cell.key)
-        cell_run.compute(cell, self._store.address, known is not None and known.outcome in UNDECIDED)
+        if known is None or known.outcome in UNDECIDED:
+            self._make(version, cell)
+            cell_run.compute(cell, self._store.address, again=known is not None)
         row = self._store.row(cell.key)
         assert row is not None
         if row.outcome in UNDECIDED:
-            raise problem(
-                "fleet/versions",
-                f"{self._package} {version} could not be tried",
-                where=cell.model.name,
-                why=row.headline,
-                fix="leave this version out: --versions with the others; or try again when the index answers",
-            )
+            raise self._untried(version, cell, row.headline)
         self.tried[version] = row
         return row
+
+    def _make(self, version: str, cell: Cell) -> None:
+        """Makes the environment of a version, so that everything that uv says of a conflict is told."""
+        try:
+            environments.interpreter(cell.environment)
+        except OnnxsmithError as error:
+            if error.problem.id != "fleet/environment":
+                raise
+            raise self._untried(version, cell, error.problem.why) from error
+
+    def _untried(self, version: str, cell: Cell, why: str) -> OnnxsmithError:
+        return problem(
+            "fleet/versions",
+            f"{self._package} {version} could not be tried",
+            where=cell.model.name,
+            why=why,
+            fix=f"{self._asked.without(version)}; or try again when the index answers",
+        )
 
     def _cell(self, version: str) -> Cell:
         name = f"{self._package}=={version}"
         requirements = (*self._others(), name)
         plan = replace(self._plan, environments=(Environment(name, self._base.python, requirements),))
-        model, setting = self._place
-        return chosen(cell_lists.of_plan(plan), self._path, model, setting, "")
+        return chosen(
+            cell_lists.of_plan(plan), self._asked.path, self._asked.model, self._asked.options["--setting"], ""
+        )
 
     def _others(self) -> list[str]:
         """Returns the requirements beside the package: those of the environment, else what is installed here."""

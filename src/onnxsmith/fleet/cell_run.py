@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import os
 import platform
+import re
 import tempfile
 import time
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from typing import Any
 from onnxsmith.base.folders import beside
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.system import children
-from onnxsmith.fleet import environments, kept_files, reasons, step_process, steps
+from onnxsmith.fleet import cell_limits, environments, kept_files, reasons, step_process, steps
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.row import Outcome, Row, StepResult
 from onnxsmith.fleet.sources import address
@@ -124,7 +125,11 @@ class _Chain:
             folder=self._cell.folder,
             seconds=self._cell.limits.seconds,
             memory=self._cell.limits.bytes,
-            variables={**children.HERE.temporary(str(folder)), **self._threads()},
+            variables={
+                **children.HERE.temporary(str(folder)),
+                **self._threads(),
+                **cell_limits.variables(self._cell.limits.bytes),
+            },
         )
         shown = tuple(word.replace(str(self._temporary), "TEMPORARY") for word in result.command)
         said = {"headline": result.headline, "report": result.report, "said": result.said}
@@ -132,13 +137,19 @@ class _Chain:
 
     def _known(self, value: Any) -> Any:
         """Returns plain data with the names that a user knows in place of paths in the temporary folder: the address of
-        a fetched file, and for a written file the name that the shown commands have."""
+        a fetched file, and for a written file the name that the shown commands have, for a copy that a step made of
+        its model the model. Advice names the limit of the plan."""
         if isinstance(value, dict):
             return {self._known(key): self._known(one) for key, one in value.items()}
         if isinstance(value, list | tuple):
             return [self._known(one) for one in value]
-        if not isinstance(value, str) or self._temporary.name not in value:
+        if not isinstance(value, str):
             return value
+        value = cell_limits.advice(value)
+        if self._temporary.name not in value:
+            return value
+        for folder in (str(self._temporary.resolve()), str(self._temporary)):
+            value = re.sub(_copy_in(folder), lambda _: self._present, value)
         if self._cell.model.address:
             value = value.replace(self._first, self._cell.model.address)
         for folder in (str(self._temporary.resolve()), str(self._temporary)):
@@ -184,6 +195,12 @@ class _Chain:
             return {}
         data = [target.parent / name for target in self._written for name in named_data(target)]
         return {self._shown(file): digest.sha256(file) for file in (*self._written, *data) if file.is_file()}
+
+
+def _copy_in(folder: str) -> str:
+    """Returns a pattern of the paths of ONNX files in the temporary folders of steps: each is a copy of the model that
+    the step reads."""
+    return rf"""{re.escape(folder)}[\\/]step-\d+[^\s"',;:()]*\.onnx"""
 
 
 def _unprepared(error: OnnxsmithError) -> StepResult:

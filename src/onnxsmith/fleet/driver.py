@@ -35,9 +35,11 @@ returns the key and the seconds that it took."""
 
 @dataclass
 class Progress:
-    """What happened to the cells of a run. `stopped` is why not all of them were computed."""
+    """What happened to the cells of a run. `alone` counts those that ran again, each alone, because their workers died.
+    `stopped` is why not all of them were computed."""
 
     computed: int = 0
+    alone: int = 0
     stopped: Problem | None = None
     estimates: list[tuple[int, float, float]] = field(default_factory=list)
     """The cells that were done, the seconds since the start, and the seconds that were then expected to be left."""
@@ -100,6 +102,7 @@ class _Flow:
         a worker against every cell that ran or waited there, and only one of them is the cause."""
         self._run(self._job.cells, _AHEAD * self._running.workers)
         suspects, self._suspects = self._suspects, []
+        self._progress.alone = len(suspects)
         self._is_alone = True
         self._run(suspects, 1)
 

@@ -21,6 +21,7 @@ from onnxsmith.fleet.row import Row, StepResult
 from onnxsmith.fleet.stores.base import closing, opened
 from onnxsmith.fleet.verbs import address_of
 
+_UNLIMITED = "the commands run without the time limit and the memory limit of the plan"
 _SHOWN = 8
 """Limits the names that a problem lists. A choice."""
 
@@ -65,19 +66,20 @@ def why(path: str | Path, model: str, setting: str = "", environment: str = "") 
 
 
 def chosen(cells: Sequence[Cell], path: str | Path, model: str, setting: str, environment: str) -> Cell:
-    """Returns the cell of a model: the only one, or that of the named setting and environment.
+    """Returns the cell of a model: the only one, or that of the named setting and environment. `model` may be a name
+    without its folder and ending, if only one model has it.
 
     Raises:
         OnnxsmithError: `fleet/no-cell`.
     """
     names = list(dict.fromkeys(cell.model.name for cell in cells))
-    same = [name for name in names if name == model] or [name for name in names if Path(name).stem == Path(model).stem]
+    same = [name for name in names if name == model] or [name for name in names if _is_short_for(model, name)]
     if len(same) != 1:
         raise problem(
             "fleet/no-cell",
             f"the plan has no model {model!r}" if not same else f"{model!r} may be several models",
             where=str(path),
-            fix=in_place_of(model, names[:_SHOWN]) if not same else f"write one of: {first_few(same, _SHOWN)}",
+            fix=in_place_of(model, names, _SHOWN) if not same else f"write one of: {first_few(same, _SHOWN)}",
         )
     fitting = [
         cell
@@ -96,13 +98,23 @@ def chosen(cells: Sequence[Cell], path: str | Path, model: str, setting: str, en
         "fleet/no-cell",
         f"{same[0]} has no such cell" if not fitting else f"{same[0]} has {len(fitting)} such cells",
         where=str(path),
-        fix="; or ".join(f"add {words}" for words in options[:_SHOWN]),
+        fix=first_few([f"add {words}" for words in options], _SHOWN, "; or "),
     )
+
+
+def _is_short_for(short: str, name: str) -> bool:
+    """Whether a name without its folder and ending is meant by a shorter one: `speech` for `models/speech.onnx`,
+    `build` for `nets.py:build`."""
+    file, is_factory, function = name.partition(":")
+    if is_factory and "://" not in name:
+        return short in (function, f"{Path(file).name}:{function}")
+    return Path(name).stem == Path(short).stem
 
 
 def _report(command: str, cell: Cell, row: Row, clock: Clock, *, whole: bool) -> Report:
     report = cell_report.of_row(command, row, cell.place, cell.folder, whole=whole, typed=partial(_typed, cell))
-    return replace(report, parts=(*report.parts, Timing(clock.passed())))
+    notes = [*report.notes, *[_UNLIMITED] * (whole and bool(cell.limits.seconds or cell.limits.bytes))]
+    return replace(report, parts=(*report.parts, Timing(clock.passed())), notes=tuple(notes))
 
 
 def _typed(cell: Cell, result: StepResult) -> str:

@@ -10,8 +10,8 @@ from onnxsmith.base.report.parts.target_checks import Stage
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import shortened
 
-_LONGEST = 300
-"""Limits the characters of a reason. A choice: three lines of a terminal."""
+_LONGEST = 2000
+"""Limits the characters of a reason in a row. A choice: a page; a terminal shows less."""
 
 
 def of_report(report: Mapping[str, Any]) -> str:
@@ -23,6 +23,19 @@ def of_report(report: Mapping[str, Any]) -> str:
         first = next((str(one["what"]) for one in _tables(report.get("problems")) if one.get("what")), verdict)
         return shortened(found or headline or first, _LONGEST)
     return headline or verdict
+
+
+def is_refusal(report: Mapping[str, Any]) -> bool:
+    """Whether the verdict `different` of a report, as plain data, says that targets do not take the model, and not that
+    numbers differ."""
+    checks = list(_entries(_tables(report.get("parts")), "target_checks", "checks"))
+    refused = any(one.get("stage") == Stage.REFUSED or one.get("changed") for one in checks)
+    return refused and not any(map(_differs, checks))
+
+
+def _differs(check: Mapping[str, Any]) -> bool:
+    """Whether a target runs the model and gives other numbers."""
+    return check.get("stage") == Stage.RAN and bool(check.get("nodes"))
 
 
 def of_problem(what: str, why: str) -> str:
@@ -52,7 +65,7 @@ def _reasons(report: Mapping[str, Any], verdict: str) -> Iterator[str]:
 def _targets(checks: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yields why targets did not take a model, or do not agree. A target that was not asked says nothing."""
     asked = [one for one in checks if one.get("why") and one.get("stage") != Stage.NOT_TRIED]
-    for one in sorted(asked, key=lambda one: one.get("stage") != Stage.REFUSED):
+    for one in sorted(asked, key=lambda one: (not _differs(one), one.get("stage") != Stage.REFUSED)):
         yield f"{one.get('target')}: {one['why']}"
 
 

@@ -13,10 +13,12 @@ FORMAT = 1
 
 
 class Outcome(StrEnum):
-    """How a cell ended: a verdict of its steps, or how a process ended that gave none."""
+    """How a cell ended: a verdict of its steps, what a verdict leaves open, or how a process ended that gave none."""
 
     DONE = "done"
     CANNOT_TELL = "cannot-tell"
+    REFUSED = "refused"
+    """A target does not take the model. No number differs, which would be worse."""
     DIFFERENT = "different"
     FAILED = "failed"
     MEMORY = "memory"

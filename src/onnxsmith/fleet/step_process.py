@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import onnxsmith
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.system import children
+from onnxsmith.base.system import children, machine
 from onnxsmith.fleet import reasons
 from onnxsmith.fleet.row import Outcome, StepResult
 from onnxsmith.runtimes._call_limits import is_shortage
@@ -70,7 +70,7 @@ def run(
         OSError: the process could not be started.
     """
     command = [python, "-P", "-m", "onnxsmith.fleet.step_host", str(memory), *verb.split(), *words, "--json"]
-    began = time.monotonic()
+    began, kills = time.monotonic(), machine.HERE.memory_kills()
     # Files, not pipes: a pipe would stay open as long as any process that the step started.
     with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:
         process = _started(command, folder, variables, printed, said)
@@ -88,7 +88,8 @@ def run(
         report = None if is_late else _report(printed.read())
         tail = _end_of(said)
     typed = ("onnxsmith", *verb.split(), *words)
-    outcome, headline, problem = _outcome(process, report, tail, seconds if is_late else 0)
+    was_short = kills != machine.HERE.memory_kills()
+    outcome, headline, problem = _outcome(process, report, tail, seconds if is_late else 0, was_short=was_short)
     return StepResult(verb, typed, outcome, headline, passed, problem, report, "" if report is not None else tail)
 
 
@@ -140,9 +141,10 @@ def _report(printed: bytes) -> dict[str, Any] | None:
 
 
 def _outcome(
-    process: subprocess.Popen[bytes], report: dict[str, Any] | None, tail: str, limit: float
+    process: subprocess.Popen[bytes], report: dict[str, Any] | None, tail: str, limit: float, *, was_short: bool
 ) -> tuple[Outcome, str, str]:
-    """Returns the outcome of a step, its headline and the id of its problem."""
+    """Returns the outcome of a step, its headline and the id of its problem. `was_short`: the system ended a
+    process for lack of memory while the step ran."""
     if limit:
         return Outcome.TIMEOUT, f"stopped after {limit:g} s", ""
     if report is not None:
@@ -153,11 +155,15 @@ def _outcome(
             worst.get("id") == "runtime/memory" or is_shortage(str(worst.get("why", "")))
         ):
             outcome = Outcome.MEMORY
+        if outcome is Outcome.DIFFERENT and reasons.is_refusal(report):
+            outcome = Outcome.REFUSED
         return outcome, reasons.of_report(report), str(worst.get("id", ""))
     if is_shortage(tail):
         return Outcome.MEMORY, "the process ran out of memory", ""
     code = process.returncode
     cause = children.cause_of_end(code)
+    if cause == "signal SIGKILL" and was_short:
+        return Outcome.MEMORY, "the system ended the process for lack of memory", ""
     if cause == "signal SIGKILL":
-        return Outcome.MEMORY, "something ended the process, most likely the system for lack of memory", ""
+        cause += ": something ended the process; the system does so when memory is short"
     return Outcome.CRASHED, reasons.of_end(cause, tail), ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -103,18 +103,40 @@ def matrix(store: Store, run: Run, since: Earlier = NONE, *, computed: int = 0, 
 
 def report(command: str, table: FleetMatrix, stopped: Problem | None = None, notes: Sequence[str] = ()) -> Report:
     """Returns the report of a table. The verdict is `done` if all cells are; with another run to compare with, if none
-    is worse than there, none is gone, and all have a row that says something. It is `failed` if the run was stopped."""
+    is worse than there, each new one is done, none is gone, and all have a row that says something. It is `failed` if
+    the run was stopped."""
     count = Counter(cell.outcome for cell in table.cells)
     counted = [f"{count[name]:,} {name}" for name in (*map(str, Outcome), MISSING) if count[name]]
     headline = f"{table.run}: {several(len(table.cells), 'cell')}: {', '.join(counted) or 'none to run'}"
-    worse = table.worse()
-    if table.since:
-        names = first_few([f"{cell.model} ({cell.setting})" for cell in worse], _SHOWN)
-        headline += f"; worse than in {table.since}: {names or 'none'}"
-    if table.gone:
-        headline += f"; gone: {first_few([f'{model} ({setting})' for model, setting in table.gone], _SHOWN)}"
+    headline += "".join(f"; {text}" for text in _changes(table))
     unknown = count[MISSING] + sum(count[str(outcome)] for outcome in UNDECIDED)
-    bad = bool(worse or unknown or table.gone) if table.since else count[str(Outcome.DONE)] < len(table.cells)
+    bad = count[str(Outcome.DONE)] < len(table.cells)
+    if table.since:
+        bad = bool(table.worse() or table.new_and_not_done() or table.gone or unknown)
     verdict = Verdict.FAILED if stopped is not None else Verdict.DIFFERENT if bad else Verdict.DONE
     problems = (stopped,) if stopped is not None else ()
     return Report(command, verdict, (table,), problems, tuple(notes), headline)
+
+
+def _changes(table: FleetMatrix) -> Iterator[str]:
+    """Yields what changed since another run: each kind of change with its word, its count and the first cells."""
+    if not table.since:
+        return
+    repaired = [cell for cell in table.better() if cell.outcome == Outcome.DONE]
+    others = [cell for cell in table.better() if cell.outcome != Outcome.DONE]
+    worse = _named(table.worse())
+    count = f"{len(worse):,} " if worse else ""
+    yield f"{count}worse than in {table.since}: {first_few(worse, _SHOWN) or 'none'}"
+    changes = {
+        "new and not done": _named(table.new_and_not_done()),
+        "gone": [f"{model} ({setting})" for model, setting in table.gone],
+        "repaired": _named(repaired),
+        "better, and not done": _named(others),
+    }
+    for word, names in changes.items():
+        if names:
+            yield f"{len(names):,} {word}: {first_few(names, _SHOWN)}"
+
+
+def _named(cells: Iterable[FleetCell]) -> list[str]:
+    return [f"{cell.model} ({cell.setting})" for cell in cells]

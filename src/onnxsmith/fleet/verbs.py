@@ -88,7 +88,7 @@ def run(path: str | Path, settings: Settings = USUAL) -> Report:
         table = tables.matrix(store, shown, since, computed=job.progress.computed, reused=reused)
         stopped = _with_kept(stopped, table, _again(path, settings, current))
         empty = _empty(settings.shard, everything) if not cells else ()
-        report = tables.report("fleet run", table, stopped, [*_notes(table), *empty])
+        report = tables.report("fleet run", table, stopped, [*_notes(table, job.progress.alone), *empty])
         return _timed(report, clock)
 
 
@@ -272,9 +272,10 @@ def _with_kept(stopped: Problem | None, table: FleetMatrix, again: str) -> Probl
     return Problem(stopped.id, stopped.what, stopped.where, why, fix)
 
 
-def _notes(table: FleetMatrix) -> list[str]:
+def _notes(table: FleetMatrix, alone: int) -> list[str]:
     missing = sum(cell.outcome == tables.MISSING for cell in table.cells)
-    return [f"{several(missing, 'cell')} of this run have no row yet"] if missing else []
+    notes = [f"{several(missing, 'cell')} of this run without a row yet"] if missing else []
+    return [*notes, *[f"workers died; ran again, each alone: {several(alone, 'cell')}"] * bool(alone)]
 
 
 def _of_part(current: Run, since: Earlier, cells: Sequence[Cell]) -> tuple[Run, Earlier]:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.system import machine
 from onnxsmith.base.words import byte_count
 
 MEMORY = "ONNXSMITH_MEMORY_LIMIT"
@@ -160,7 +161,7 @@ def shortage(what: str, limit: int, where: str, why: str) -> OnnxsmithError:
         f"{what} needed {within}",
         where=where,
         why=why,
-        fix=f"give a smaller input; or allow more: {MEMORY}={_next(limit, why)}GB (0 for no limit)",
+        fix=f"give a smaller input; or {_more(limit, why, ' (0 for no limit)')}",
     )
 
 
@@ -168,7 +169,17 @@ def perhaps_short(limit: int) -> str:
     """Returns further advice for a crash without a message: a library may also crash because it gets no memory."""
     if not limit:
         return ""
-    return f"; if memory was short (it may take {limit / 1e9:.1f} GB), allow more: {MEMORY}={_next(limit)}GB"
+    return f"; if memory was short (it may take {limit / 1e9:.1f} GB), {_more(limit)}"
+
+
+def _more(limit: int, said: str = "", none: str = "") -> str:
+    """Returns advice to raise the limit, within what the machine has. `none` says how to have no limit."""
+    wanted, total = _next(limit, said), machine.HERE.memory()
+    if total is not None and total < wanted * 10**9:
+        wanted = total // 10**9
+        if wanted * 10**9 <= limit:
+            return f"use a machine with more memory than {total / 1e9:.1f} GB"
+    return f"allow more: {MEMORY}={wanted}GB{none}"
 
 
 def _next(limit: int, said: str = "") -> int:

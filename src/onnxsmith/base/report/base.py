@@ -62,7 +62,8 @@ class Table:
     """Rows under headings. `right` are the indices of the columns that hold numbers. `rows_in_terminal` are the indices
     of the rows that a terminal shows, in that order; None means all. A page shows all rows, first in the order of the
     indices `worst_first`, and can sort them by any column. `is_key`: the rows are the point of the part, so a terminal
-    shows every one, and shortens the other tables of the part instead."""
+    shows every one, and shortens the other tables of the part instead. `longest` limits the characters of a text in a
+    terminal; 0 for no limit."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -71,6 +72,7 @@ class Table:
     places: tuple[Places, ...] = ()
     worst_first: tuple[int, ...] = ()
     is_key: bool = False
+    longest: int = 0
 
 
 @dataclass(frozen=True)

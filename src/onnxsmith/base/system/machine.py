@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
+_CONTROL_GROUP = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,12 @@ class Machine(ABC):
         with suppress(AttributeError, OSError, ValueError):
             total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
             with suppress(OSError, ValueError):  # a control group without a limit says "max"
-                total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+                total = min(total, int((_CONTROL_GROUP / "memory.max").read_text(encoding="ascii")))
             return total
+        return None
+
+    def memory_kills(self) -> int | None:
+        """Returns how many processes the system ended for lack of memory since it started; None if unknown."""
         return None
 
     def load(self) -> float | None:
@@ -72,6 +77,13 @@ class ProcFiles(Machine):
             user, nice, system, _idle, _wait, irq, softirq, stolen = fields[:8]
             tick = os.sysconf("SC_CLK_TCK")
             return Counters((user + nice + system + irq + softirq) / tick, stolen / tick)
+        return None
+
+    def memory_kills(self) -> int | None:
+        for file in (_CONTROL_GROUP / "memory.events", _PROC / "vmstat"):  # the container, else the whole machine
+            with suppress(OSError):
+                if found := re.search(r"^oom_kill (\d+)$", file.read_text(encoding="ascii"), re.MULTILINE):
+                    return int(found[1])
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from rich.console import Console, Group, RenderableType
@@ -12,6 +13,7 @@ from rich.table import Table as RichTable
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Block, Chart, Facts, Intervals, Plot, Report, Table, Text, Tone
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.words import shortened
 
 _STYLES = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.WARN: "yellow", Tone.BAD: "bold red"}
 _VERDICTS = {
@@ -155,7 +157,15 @@ def _table(block: Table, most: int | None) -> RenderableType:
         order = sorted(list(dict.fromkeys((*block.worst_first, *order)))[:most]) if block.worst_first else order[:most]
     rows = [block.rows[index] for index in order]
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
+        table.add_row(*(escape(_cut(cell, 0 if most is None else block.longest)) for cell in row))
     if len(rows) == len(block.rows):
         return table
     return Group(table, _more(len(block.rows) - len(rows), "row"))
+
+
+def _cut(text: str, longest: int) -> str:
+    """Cuts a text behind a word, and ends it with `…`. Only within the first word it is cut anywhere."""
+    if not longest or len(text) <= longest:
+        return text
+    words = textwrap.shorten(text, longest, placeholder=" …")
+    return words if words != "…" else shortened(text, longest)

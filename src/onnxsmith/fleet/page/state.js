@@ -5,7 +5,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const { texts, outcomes, models, columns, cells } = data;
 /** A mark for each outcome, so that colour alone says nothing. */
 const MARKS = {
-  done: "✓", missing: "·", "cannot-tell": "?", different: "≠", failed: "✕",
+  done: "✓", missing: "·", "cannot-tell": "?", refused: "⊘", different: "≠", failed: "✕",
   memory: "M", timeout: "T", lost: "L", crashed: "!",
 };
 const CHANGES = { "1": "▲", "-1": "▽", "0": "" };

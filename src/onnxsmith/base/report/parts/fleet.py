@@ -14,22 +14,35 @@ from onnxsmith.base.report.parts._text import duration
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import several
 
-_ORDER = ("lost", "crashed", "timeout", "memory", "failed", "different", "cannot-tell", "missing", "done")
+_ORDER = (
+    "lost", "crashed", "timeout", "memory", "failed", "different", "refused", "cannot-tell", "missing", "done",
+)  # fmt: skip
 """Outcomes from bad to good. `missing` is a cell without a row."""
 _UNKNOWN = ("lost", "missing", "")
 """Outcomes that say nothing about the model, so that they are neither worse nor better."""
-_VERDICTS = {"done": Verdict.DONE, "different": Verdict.DIFFERENT, "cannot-tell": Verdict.CANNOT_TELL, "missing": None}
+_VERDICTS = {
+    "done": Verdict.DONE,
+    "different": Verdict.DIFFERENT,
+    "refused": Verdict.DIFFERENT,
+    "cannot-tell": Verdict.CANNOT_TELL,
+    "missing": None,
+}
 """The verdict of a case by outcome; every other outcome is `failed`. A cell without a row has no verdict."""
 _MOST_ROWS = 20
 """Rows of models in a terminal; a page has all. A choice."""
+_MOST_CHANGES = 40
+"""Changes since another run in a terminal. A choice: they are what was asked for, and fit on a large one."""
+_LONGEST = 300
+"""Characters of a reason in a terminal. A choice: three lines."""
 _MOST_COLUMNS = 6
 """Columns of settings in a terminal. A choice."""
 
 
 @dataclass(frozen=True)
 class FleetCell:
-    """A cell of a run. `outcome` is a verdict, or `memory`, `timeout`, `crashed`, `lost` or `missing`. `problem` is the
-    id of its worst problem. `before` is the outcome in the run that this one is compared with; "" if there is none."""
+    """A cell of a run. `outcome` is a verdict, or `refused`, `memory`, `timeout`, `crashed`, `lost` or `missing`.
+    `problem` is the id of its worst problem. `before` is the outcome in the run that this one is compared with; "" if
+    there is none."""
 
     model: str
     setting: str
@@ -72,17 +85,25 @@ class FleetMatrix(Part):
     gone: tuple[tuple[str, str], ...] = ()
 
     def worse(self) -> list[FleetCell]:
-        """Returns the cells that are worse than in the run `since`. A cell that is new there is worse if it is not
-        done."""
-        return [cell for cell in self.cells if cell.change > 0 or (self._is_new(cell) and cell.outcome != "done")]
+        """Returns the cells that are worse than in the run `since`."""
+        return [cell for cell in self.cells if cell.change > 0]
+
+    def new_and_not_done(self) -> list[FleetCell]:
+        """Returns the cells that the run `since` does not have, and that are not done."""
+        return [cell for cell in self.cells if self._is_new(cell) and cell.outcome != "done"]
+
+    def better(self) -> list[FleetCell]:
+        """Returns the cells that are better than in the run `since`."""
+        return [cell for cell in self.cells if cell.change < 0]
 
     def _is_new(self, cell: FleetCell) -> bool:
         return bool(self.since) and not cell.before and cell.outcome not in _UNKNOWN
 
     def cases(self) -> Iterator[Case]:
+        bad = {*self.worse(), *self.new_and_not_done()}
         for cell, column in ((cell, self._column(cell)) for cell in self.cells):
             verdict = _VERDICTS.get(cell.outcome, Verdict.FAILED)
-            is_known = bool(self.since) and cell not in self.worse() and cell.outcome not in _UNKNOWN
+            is_known = bool(self.since) and cell not in bad and cell.outcome not in _UNKNOWN
             what = () if cell.outcome == "done" else (f"{cell.outcome}: {cell.headline}",)
             rules = (cell.problem,) if cell.problem and not is_known else ()
             yield Case(cell.model, cell.model, column, Verdict.DONE if is_known else verdict, what, rules)
@@ -100,6 +121,11 @@ class FleetMatrix(Part):
 
     def blocks(self) -> Iterator[Block]:
         yield self._facts()
+        changed = [cell for cell in self.cells if cell.change or self._is_new(cell)]
+        if changed or self.gone:
+            yield self._changes(changed)
+        elif self.since:
+            yield Text(f"no cell ended otherwise than in {self.since}", Tone.GOOD)
         if not self.cells:
             return
         if len(self.columns()) > 1:
@@ -108,12 +134,6 @@ class FleetMatrix(Part):
         bad = sorted((cell for cell in self.cells if cell.outcome != "done"), key=lambda cell: (cell.harm, cell.model))
         if bad:
             yield self._listed(bad)
-        changed = [cell for cell in self.cells if cell.change or self._is_new(cell)]
-        if self.since:
-            if changed or self.gone:
-                yield self._changes(changed)
-            else:
-                yield Text(f"no cell ended otherwise than in {self.since}", Tone.GOOD)
 
     def _facts(self) -> Facts:
         new = f"{self.computed:,} computed now, {self.reused:,} from the store" if self.computed + self.reused else None
@@ -160,24 +180,30 @@ class FleetMatrix(Part):
 
     def _listed(self, bad: list[FleetCell]) -> Table:
         rows = tuple(
-            (cell.model, self._column(cell), cell.outcome, cell.problem, cell.headline, duration(cell.seconds))
-            for cell in bad
+            (cell.model, self._column(cell), cell.outcome, cell.problem, cell.headline, _time(cell)) for cell in bad
         )
         head = ("model", "setting", "outcome", "problem", "what", "time")
-        return Table(head, rows, right=(5,), rows_in_terminal=tuple(range(min(len(rows), _MOST_ROWS))), is_key=False)
+        shown = tuple(range(min(len(rows), _MOST_ROWS)))
+        return Table(head, rows, right=(5,), rows_in_terminal=shown, longest=_LONGEST)
 
     def _changes(self, changed: list[FleetCell]) -> Table:
-        worse = set(self.worse())
+        worse = {*self.worse(), *self.new_and_not_done()}
         ordered = sorted(changed, key=lambda cell: (cell not in worse, cell.harm, cell.model))
         rows = (
             *((model, setting, "there", "gone", "") for model, setting in self.gone),
             *((cell.model, self._column(cell), cell.before or "new", cell.outcome, cell.headline) for cell in ordered),
         )
-        shown = tuple(range(min(len(rows), _MOST_ROWS)))
-        return Table(("model", "setting", f"in {self.since}", "now", "what"), rows, rows_in_terminal=shown)
+        head = ("model", "setting", f"in {self.since}", "now", "what")
+        shown = tuple(range(min(len(rows), _MOST_CHANGES)))
+        return Table(head, rows, rows_in_terminal=shown, is_key=True, longest=_LONGEST)
 
     def _column(self, cell: FleetCell) -> str:
         return dict(zip(self.columns(), self.column_names(), strict=True))[cell.setting, cell.environment]
+
+
+def _time(cell: FleetCell) -> str:
+    """Returns how long a cell took; "" for a cell that did not run."""
+    return duration(cell.seconds) if cell.seconds else ""
 
 
 @dataclass(frozen=True)
@@ -204,7 +230,7 @@ class CellSteps(Part):
 
     def blocks(self) -> Iterator[Block]:
         rows = tuple((step.verb, step.outcome, duration(step.seconds), step.headline) for step in self.steps)
-        yield Table(("step", "outcome", "time", "what"), rows, right=(2,))
+        yield Table(("step", "outcome", "time", "what"), rows, right=(2,), longest=_LONGEST)
         commands = [step.command for step in self.steps if step.command]
         if commands:
             there = [f"cd {shlex.quote(self.folder)}"] if self.folder else []
@@ -235,7 +261,7 @@ class TriedVersions(Part):
 
     def blocks(self) -> Iterator[Block]:
         rows = tuple((one.version, one.outcome, duration(one.seconds), one.headline) for one in self.versions)
-        yield Table((self.package, "outcome", "time", "what"), rows, right=(2,))
+        yield Table((self.package, "outcome", "time", "what"), rows, right=(2,), longest=_LONGEST)
 
 
 @dataclass(frozen=True)
