@@ -167,18 +167,17 @@ def test_what_a_row_says(tmp_path: Path, steps: Steps) -> None:
 
 
 def test_limits_and_threads_of_a_step(tmp_path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
-
     models(tmp_path, "a.onnx")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setenv("MKL_NUM_THREADS", "5")
-    limits = 'models = ["a.onnx"]\nsteps = ["check"]\ntime_limit = 7\nmemory_limit = "1GiB"'
+    limits = 'models = ["a.onnx"]\nsteps = ["check"]\ntime_limit = 7\nmemory_limit = "1GB"'
     (cell,) = cells_of(plan(tmp_path, limits))
     cell_run.run(replace(cell, threads=3))
     (how,) = steps.how
     assert (how["seconds"], how["memory"], how["folder"]) == (7, 10**9, str(tmp_path))
     variables = how["variables"]
     assert variables["OMP_NUM_THREADS"] == "3"
-    assert variables[MEMORY] == str(2**30)
+    assert variables[MEMORY] == str(10**9)
     assert "MKL_NUM_THREADS" not in variables, "what the user set stands"
     assert not Path(variables["TMPDIR"]).exists()
 
