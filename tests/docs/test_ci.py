@@ -150,6 +150,14 @@ def test_the_workflow_stops_a_model_without_an_entry(repository: Repository) -> 
     assert "onnxsmith baseline record models/new.onnx -o baseline.json" in comment
 
 
+def test_a_repository_without_tests_leaves_the_step_out(repository: Repository) -> None:
+    (repository.folder / "test_models.py").unlink()
+    failed, _ = job(repository)
+    assert failed == ["tests"]
+    (step,) = (one for one in yaml.safe_load(BLOCKS[WORKFLOW])["jobs"]["models"]["steps"] if one.get("name") == "tests")
+    assert repository.run(step["run"]).returncode == 5
+
+
 def test_the_workflow_stops_a_model_that_is_gone(repository: Repository) -> None:
     subprocess.run(["git", "rm", "-q", "--cached", "models/classifier.onnx"], cwd=repository.folder, check=True)
     (repository.folder / "models" / "classifier.onnx").unlink()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +109,56 @@ def test_a_check_names_what_changed(file: Path) -> None:
     assert "OLD" not in report.problems[0].fix
     report = verbs.accept([file], path, "it is meant", NO_TIME)
     assert {one.result for one in report.part(Baselines).changes} == {"accepted"}
+
+
+def test_proposed_commands_add_no_times(file: Path) -> None:
+    path, new = file.with_name("baseline.json"), file.with_name("new.onnx")
+    verbs.record([file], path, NO_TIME)
+    save(from_text(MODEL.replace("Relu", "Abs")), file)
+    save(from_text(MODEL), new)
+    report = verbs.check([file, new], path, NO_TIME)
+    assert [one.remedies[-1].text.endswith(" --no-time") for one in report.problems] == [True, True]
+    with pytest.raises(OnnxsmithError) as caught:
+        verbs.record([file], path, NO_TIME)
+    assert '--reason "why it changed" --no-time`' in caught.value.problem.fix
+    verbs.accept([file], path, "it is meant", Settings(seconds=0.5))
+    save(from_text(MODEL), file)
+    report = verbs.check([file, new], path, NO_TIME)  # the times that are recorded are to stay
+    assert not any("--no-time" in one.fix for one in report.problems)
+
+
+@pytest.mark.parametrize("folder", [".", "my models"])
+def test_the_recorded_file_is_taken_out_of_version_control(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """Also after the changed model was committed, and a model outside of the folder of the baseline."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "2")
+    for number, (key, value) in enumerate({"user.name": "a", "user.email": "a@b.c"}.items()):
+        monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", key)
+        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", value)
+    Path(folder).mkdir(exist_ok=True)
+    files, path = [Path(folder, "m.onnx"), Path("other model.onnx")], Path(folder, "baseline.json")
+    for file in files:
+        save(from_text(MODEL), file)
+    before = files[0].read_bytes()
+    verbs.record(files, path, NO_TIME)
+    shell("git init -q; git add .; git commit -q -m recorded")
+    for file in files:
+        save(from_text(MODEL.replace("Relu", "Abs")), file)
+    shell("git add .; git commit -q -m changed")
+    report = verbs.check([], path, NO_TIME)
+    assert len(report.problems) == 2
+    for found in report.problems:
+        line, _, rest = found.remedies[0].text.partition(" && ")
+        assert rest.startswith("onnxsmith diff recorded.onnx ")
+        shell(line)
+        assert Path("recorded.onnx").read_bytes() == before
+        assert Path(shlex.split(rest)[-1]) in files
+
+
+def shell(line: str) -> None:
+    subprocess.run(["bash", "-ec", line], check=True)
 
 
 def test_sizes_and_tolerance_are_kept(file: Path) -> None:

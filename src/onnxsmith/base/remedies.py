@@ -36,7 +36,7 @@ _SENTENCE = (
 """Words that go on with the sentence behind an option. They are not its value."""
 _DIVIDERS = re.compile(r"; or |, or |; ")
 _QUOTED = re.compile(r"`[^`]*`")
-_COMMAND = re.compile(r"`((?:onnxsmith|printf|pip|python|npm|make|mkdir|cp|mv|chmod) [^`]+)`")
+_COMMAND = re.compile(r"`((?:onnxsmith|git|printf|pip|python|npm|make|mkdir|cp|mv|chmod) [^`]+)`")
 _VALUE = r"""(?:'[^']*'|"[^"]*"|(?:\[[^\]]*\]|[^\s,;`'"\[]|,(?=\S))+)+"""
 _OPTION = rf"(?<![\w-])(?:--[a-z][a-z-]*|-o\b)(?:[ =](?!(?:{'|'.join(_SENTENCE)})(?![\w/=-]|\.\w)|--){_VALUE})?"
 _AWAY = re.compile(r"\b(?:leave|remove|drop|without|out of|instead of)\b")

@@ -95,7 +95,7 @@ def report(baseline: Baseline, found: Sequence[Found], settings: Settings, clock
         "baseline",
         verdict,
         (Baselines(str(baseline.path), tuple(map(_row, found)), changes), Timing(clock.passed())),
-        tuple(problem for one in ordered for problem in _problems(baseline, one)),
+        tuple(problem for one in ordered for problem in _problems(baseline, one, settings)),
         notes=tuple(_notes(found, settings)),
         headline=_headline(baseline, ordered),
     )
@@ -125,7 +125,7 @@ def _notes(found: Sequence[Found], settings: Settings) -> Iterator[str]:
         yield f"since it was recorded: {'; '.join(moved)}"
 
 
-def _problems(baseline: Baseline, one: Found) -> Iterator[Problem]:
+def _problems(baseline: Baseline, one: Found, settings: Settings) -> Iterator[Problem]:
     if one.error is not None:
         yield one.error
         return
@@ -145,24 +145,27 @@ def _problems(baseline: Baseline, one: Found) -> Iterator[Problem]:
             f"the baseline has no model {one.name}",
             where=str(baseline.path),
             why="nothing was recorded of this model, so a change for the worse would not be noticed",
-            fix=f"record it: `{baseline.command('record', one.file or one.name)}`",
+            fix=f"record it: `{baseline.command('record', one.file or one.name)}"
+            f"{settings.time_option(timed=any(other.times for other in baseline.entries.values()))}`",
         )
         return
     file = baseline.file_of(one.name)
+    untimed = settings.time_option(timed=one.entry.times is not None)
+    accept = f'`{baseline.command("accept", file)} --reason "why it changed"{untimed}`'
     worse = [change for change in one.changes if change.result == WORSE]
     if worse:
-        accept = f'`{baseline.command("accept", file)} --reason "why it changed"`'
+        help_ = _FIXES[worse[0].kind].format(file=shlex.quote(str(file)), recorded=_recorded(baseline, one.name))
         yield Problem(
             "gate/worse",
             f"{one.name} is worse than its baseline: {', '.join(_worse_kinds(one))}",
             where=str(baseline.path),
             why="; ".join(f"{change.kind}: {change.what}" for change in worse[:_SHOWN]),
-            fix=f"{_FIXES[worse[0].kind].format(file=shlex.quote(str(file)))}; if the change is meant, {accept}",
+            fix=f"{help_}; if the change is meant, {accept}",
         )
     unknown = [change for change in one.changes if change.result == UNKNOWN]
     if unknown:
         kinds = {change.kind for change in unknown}
-        again = f"onnxsmith baseline record {shlex.quote(str(file))} --input inputs.npz -o other.json"
+        again = f"onnxsmith baseline record {shlex.quote(str(file))} --input inputs.npz -o other.json{untimed}"
         yield Problem(
             "gate/not-compared",
             f"not all that is recorded of {one.name} could be compared",
@@ -170,8 +173,7 @@ def _problems(baseline: Baseline, one: Found) -> Iterator[Problem]:
             why="; ".join(change.what for change in unknown[:_SHOWN]),
             fix="leave the times out: --no-time; or measure longer: --seconds 10; or keep a baseline for each machine"
             if "slower" in kinds
-            else f"record inputs that reach what changed: `{again}`; if the change is "
-            f'meant, `{baseline.command("accept", file)} --reason "why it changed"`'
+            else f"record inputs that reach what changed: `{again}`; if the change is meant, {accept}"
             if kinds & {"weights", "graph"}
             else "make the target available on this machine, or record the model again here",
         )
@@ -179,9 +181,9 @@ def _problems(baseline: Baseline, one: Found) -> Iterator[Problem]:
 
 _FIXES = {
     "interface": "give inputs and outputs their recorded names, order and shapes back",
-    "weights": "compare with the file that was recorded, from version control: `onnxsmith compare` with --per-layer "
-    "names the first layer that differs",
-    "graph": "compare with the file that was recorded, from version control: `onnxsmith diff` lists all changes",
+    "weights": "look for the first layer that differs from the recorded file: `{recorded} && onnxsmith compare "
+    "recorded.onnx {file} --per-layer`",
+    "graph": "list all changes since the recorded file: `{recorded} && onnxsmith diff recorded.onnx {file}`",
     "runtime": "compare with the runtime of ONNX itself: `onnxsmith compare {file}@reference {file} --per-layer`",
     "machine": "compare with the runtime of ONNX itself: `onnxsmith compare {file}@reference {file} --per-layer`",
     "unsteady": "look for what draws random numbers, or depends on the order of threads: `onnxsmith inspect {file}`",
@@ -192,6 +194,15 @@ _FIXES = {
     "nodes": "`onnxsmith simplify {file} -o simplified.onnx` removes what is not needed",
 }
 """Maps the cause of a change to what helps to find or undo it."""
+
+
+def _recorded(baseline: Baseline, name: str) -> str:
+    """Returns the command line that writes a model as it was when its baseline was last committed. The last commit of
+    all may have the changed model already."""
+    folder = baseline.path.parent
+    git = "git" if folder == Path() else f"git -C {shlex.quote(str(folder))}"
+    commit = f'"$({git} log -1 --format=%h -- {shlex.quote(baseline.path.name)})"'
+    return f"{git} show {commit}:{shlex.quote(f'./{name}')} > recorded.onnx"
 
 
 def _worse_kinds(one: Found) -> list[str]:

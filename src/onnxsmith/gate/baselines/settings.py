@@ -44,6 +44,11 @@ class Settings:
             if not is_usable(share):
                 raise problem("input/syntax", f"{name}={share:g} is not a share", fix=f"write {name}=0.05 for 5%")
 
+    def time_option(self, *, timed: bool) -> str:
+        """Returns what a proposed command needs at its end so that it adds no times: if this run has measured none, and
+        none are recorded (`timed`)."""
+        return "" if self.times or timed else " --no-time"
+
 
 USUAL = Settings()
 

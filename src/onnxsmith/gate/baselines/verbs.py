@@ -62,7 +62,7 @@ def _record(recorder: Recorder, model: Path) -> None:
     if before is not None:
         old.refuse_edited(model)
         now = held(model, before, old.content, replace(settings, times=False))
-        _refuse_changed(old, model, now, _other_settings(before, settings))
+        _refuse_changed(old, model, now, settings)
         if not _is_wanted(before, now, settings):
             recorder.keep(name)
             return
@@ -236,16 +236,18 @@ def _other_settings(before: Entry, settings: Settings) -> list[str]:
     return said
 
 
-def _refuse_changed(old: Baseline, model: str | Path, now: Held, asked: Sequence[str]) -> None:
-    changed = [f"{one.kind}: {one.what}" for one in now.changes if one.kind in _OF_THE_MODEL] + list(asked)
+def _refuse_changed(old: Baseline, model: str | Path, now: Held, settings: Settings) -> None:
+    before = old.entry(model)
+    changed = [f"{one.kind}: {one.what}" for one in now.changes if one.kind in _OF_THE_MODEL]
+    changed += _other_settings(before, settings)
     if changed:
         raise problem(
             "gate/already-recorded",
             f"the baseline has another state of {old.name_of(model)}",
             where=str(old.path),
             why="; ".join(changed[:_SHOWN]),
-            fix=f'accept the change: `{old.command("accept", model)} --reason "why it changed"`; or record into '
-            "another file: -o other.json",
+            fix=f'accept the change: `{old.command("accept", model)} --reason "why it changed"'
+            f"{settings.time_option(timed=before.times is not None)}`; or record into another file: -o other.json",
         )
 
 
