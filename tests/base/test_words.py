@@ -99,3 +99,8 @@ def test_words_that_abbreviate_a_name() -> None:
 def test_a_name_that_is_far_is_not_meant() -> None:
     assert nearest("kep-names", ["keep-open", "opset"]) is None
     assert nearest("kep-names", ["keep-open", "keep-names"]) == "keep-names"
+
+
+def test_the_beginning_of_a_name_is_near() -> None:
+    assert nearest("same", ["NOTSET", "SAME_UPPER", "VALID"]) == "SAME_UPPER"
+    assert nearest("kep-names", ["keep-open", "output"]) is None

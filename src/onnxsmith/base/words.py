@@ -119,10 +119,16 @@ _SIMILAR = 0.6
 """The similarity from which on a name may be meant (difflib): `kep-names` is no `keep-open`. A choice."""
 
 
+_LEAST = 3
+"""The letters from which on a beginning of a name may be meant. A choice."""
+
+
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Returns the name that is most similar to a mistyped name; None if none is similar."""
+    """Returns the name that is most similar to a mistyped name, or begins with it; None if there is none."""
     import difflib  # only an error needs it
 
     by_small = {one.lower(): one for one in names}
-    found = abbreviated(name.lower(), by_small) or difflib.get_close_matches(name.lower(), by_small, 1, _SIMILAR)
+    small = name.lower()
+    longer = [one for one in by_small if len(small) >= _LEAST and one.startswith(small)]
+    found = abbreviated(small, by_small) or difflib.get_close_matches(small, by_small, 1, _SIMILAR) or longer
     return by_small[found[0]] if found else None
