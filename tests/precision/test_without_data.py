@@ -86,6 +86,19 @@ def test_a_model_without_weights_of_floats_is_refused_at_once(tmp_path: Path, re
     assert refusal.problem.where == "the model has no weights in floats"
 
 
+def test_a_model_of_which_no_layer_becomes_narrow_is_refused(tmp_path: Path, refused: Refused) -> None:
+    """Also if the file becomes smaller, because what nobody reads is gone."""
+    text = """<ir_version: 9, opset_import: ["": 13]>
+    g (float[n,2] x) => (float[n,2] y) <float[2,2] w = {1,2,3,4}> { y = MatMul(x, w) }"""
+    model = from_text(text)
+    unread = ir.tensor(np.ones(64, np.float32), name="unread")
+    model.graph.register_initializer(ir.Value(name="unread", const_value=unread))
+    save(model, tmp_path / "model.onnx")
+    with refused("quantize/nothing") as refusal:
+        quantised(tmp_path / "model.onnx", to="int8", data=None)
+    assert refusal.problem.why == "it has no large weights"
+
+
 def test_weights_among_the_graph_inputs_become_constants(tmp_path: Path) -> None:
     """Files of old exporters list each weight among the inputs. An initial state stays one."""
     path = stored(tmp_path)

@@ -92,7 +92,10 @@ class Trying:
         if always >= frozenset(names):
             raise everything(self.name, work, self.method, why)
         self._schemes, self._why = Schemes(self.seen, layers, only=self._only), why
-        return self._tried(self._accepted(layers, why))
+        tried = self._tried(self._accepted(layers, why))
+        if tried.model is not None and all(layer.kept for layer in tried.layers):
+            raise everything(self.name, work, self.method, {layer.name: layer.kept for layer in tried.layers})
+        return tried
 
     def _refuse_to_guess(self) -> None:
         """Without calibration, leaves activations as they are: ranges on generated inputs say nothing about others.
