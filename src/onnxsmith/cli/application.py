@@ -136,7 +136,6 @@ def _root(
 def _function(command: type[Command]) -> Callable[..., None]:
     """Makes a function whose parameters are the command's fields: typer reads options from a signature."""
     shared = command_parameters.shared(view=command.takes_view(), record=command.takes_record())
-    signature = command_parameters.signature(command, shared)
 
     def call(**values: Any) -> None:
         shown = {name: values.pop(name) for name in shared}
@@ -145,8 +144,7 @@ def _function(command: type[Command]) -> Callable[..., None]:
         tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
         raise typer.Exit(_execute(_made(command, tupled), files, **shown))
 
-    call.__signature__ = signature  # type: ignore[attr-defined]
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
+    command_parameters.give(call, command, shared)
     return call
 
 

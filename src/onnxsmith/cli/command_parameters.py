@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -53,12 +53,13 @@ def shared(*, view: bool, record: bool) -> dict[str, tuple[Any, Any, Any]]:
     return {**_SHARED, **({"view": _VIEW} if view else {}), **({"record": _RECORD} if record else {})}
 
 
-def signature(settings: type[Any], more: Mapping[str, tuple[Any, Any, Any]]) -> inspect.Signature:
-    """Returns the signature from which typer reads the parameters: the fields of a dataclass, and `more`."""
+def give(function: Callable[..., None], settings: type[Any], more: Mapping[str, tuple[Any, Any, Any]]) -> None:
+    """Gives a function the parameters that typer reads: the fields of a dataclass, and `more`."""
     parameters = list(_parameters(settings))
     for name, (kind, option, default) in more.items():
         parameters.append(inspect.Parameter(name, _KEYWORD, default=default, annotation=Annotated[kind, option]))
-    return inspect.Signature(parameters)
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
 
 
 def _parameters(settings: type[Any]) -> Iterator[inspect.Parameter]:

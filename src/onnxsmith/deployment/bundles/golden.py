@@ -119,10 +119,7 @@ def golden(
         notes.append(f"the recorded data has only one size of {', '.join(fixed)}")
     cases = tuple(_case(session, run, tolerances) for run in runs)
     notes += tolerances.notes
-    seen = Declarations(generator.signature)
-    for run in runs:
-        seen.add(run.feed.values, run.outputs)
-    notes += [f"{contradiction(one)}: the declaration is wrong" for one in seen.wrong()]
+    notes += _wrong_declarations(generator.signature, runs)
     drawn = sorted({name for case in cases for name in case.random})
     if drawn:
         notes.append(f"drawn at random, so only dtype and shape are compared: {', '.join(drawn)}")
@@ -135,6 +132,14 @@ def golden(
                 fix="export the module in evaluation mode, or make the drawn tensor an input of the model",
             )
     return Golden(cases, tuple(notes))
+
+
+def _wrong_declarations(interface: Signature, runs: Iterable[Run]) -> list[str]:
+    """Says which outputs have another shape or dtype than the file declares."""
+    seen = Declarations(interface)
+    for run in runs:
+        seen.add(run.feed.values, run.outputs)
+    return [f"{contradiction(one)}: the declaration is wrong" for one in seen.wrong()]
 
 
 def _generated(

@@ -164,19 +164,26 @@ def _problems(baseline: Baseline, one: Found, settings: Settings) -> Iterator[Pr
         )
     unknown = [change for change in one.changes if change.result == UNKNOWN]
     if unknown:
-        kinds = {change.kind for change in unknown}
-        again = f"onnxsmith baseline record {shlex.quote(str(file))} --input inputs.npz -o other.json{untimed}"
-        yield Problem(
-            "gate/not-compared",
-            f"not all that is recorded of {one.name} could be compared",
-            where=str(baseline.path),
-            why="; ".join(change.what for change in unknown[:_SHOWN]),
-            fix="leave the times out: --no-time; or measure longer: --seconds 10; or keep a baseline for each machine"
-            if "slower" in kinds
-            else f"record inputs that reach what changed: `{again}`; if the change is meant, {accept}"
-            if kinds & {"weights", "graph"}
-            else "make the target available on this machine, or record the model again here",
-        )
+        yield _not_compared(baseline, one.name, unknown, accept, untimed)
+
+
+def _not_compared(baseline: Baseline, name: str, unknown: Sequence[Change], accept: str, untimed: str) -> Problem:
+    kinds = {change.kind for change in unknown}
+    file = shlex.quote(str(baseline.file_of(name)))
+    again = f"onnxsmith baseline record {file} --input inputs.npz -o other.json{untimed}"
+    if "slower" in kinds:
+        fix = "leave the times out: --no-time; or measure longer: --seconds 10; or keep a baseline for each machine"
+    elif kinds & {"weights", "graph"}:
+        fix = f"record inputs that reach what changed: `{again}`; if the change is meant, {accept}"
+    else:
+        fix = "make the target available on this machine, or record the model again here"
+    return Problem(
+        "gate/not-compared",
+        f"not all that is recorded of {name} could be compared",
+        where=str(baseline.path),
+        why="; ".join(change.what for change in unknown[:_SHOWN]),
+        fix=fix,
+    )
 
 
 _FIXES = {

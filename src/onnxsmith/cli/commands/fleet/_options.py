@@ -61,9 +61,7 @@ def _parser(verb: str) -> Any:
     def call(**values: Any) -> None:
         """Has the parameters of the command, and does nothing."""
 
-    signature = command_parameters.signature(command, shared)
-    call.__signature__ = signature  # type: ignore[attr-defined]
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in signature.parameters.values()}
+    command_parameters.give(call, command, shared)
     line = typer.Typer()
     line.command(verb, cls=forgiving.Command)(call)
     return typer.main.get_command(line)
