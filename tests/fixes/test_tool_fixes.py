@@ -54,6 +54,7 @@ g (float[n,8] x) => (float[n,4] y) <
   y = MatMul(a, v)
 }}"""
 """Answers on inputs near 100, which generated inputs are not."""
+DRAWN = f"{HEAD}\ng (float[n,4] x, float[n,4] z) => (float[n,4] y) {{ r = RandomUniformLike(x) y = Add(z, r) }}"
 LIGHT = np.random.default_rng(0).normal(100, 1, (8, 8)).astype(np.float32)
 LINEAR = "import torch\n\n\ndef build():\n    return torch.nn.Linear(3, 2), (torch.ones(2, 3),)\n"
 LOADED = LINEAR.replace(
@@ -253,6 +254,13 @@ CASES = [
         by_hand="onnxsmith check m.onnx --target onnxruntime --input inputs.npz",
         changes={"inputs.npz": {"x": LIGHT[:2]}},
         says=["numpy.savez('inputs.npz', **dict(x=…))", "--input inputs.npz"],
+    ),
+    Case(
+        "target/not-proved",
+        "onnxsmith check m.onnx --target onnxruntime",
+        {"m.onnx": DRAWN},
+        then="onnxsmith check without_draws.onnx --target onnxruntime",
+        name="random numbers",
     ),
     Case(
         "view/no-file",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,4 +86,18 @@ def test_parts_of_another_version(parts: Any) -> None:
 def test_the_end_of_a_process() -> None:
     assert reasons.of_end("signal SIGSEGV", "") == "signal SIGSEGV"
     assert reasons.of_end("signal SIGSEGV", "a\nb\n \n") == "signal SIGSEGV; last line printed: b"
+
+
+def test_the_end_of_a_process_that_printed_its_stack(tmp_path: Path) -> None:
+    """As Python's faulthandler prints it, with that of another thread before."""
+    (tmp_path / "net.py").write_text(
+        "import os, threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+        "def build():\n    os.abort()\nprint('hello', flush=True)\nbuild()\n"
+    )
+    words = [sys.executable, "-X", "faulthandler", str(tmp_path / "net.py")]
+    ended = subprocess.run(
+        words, cwd=tmp_path, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True, check=False
+    )
+    said = reasons.of_end("signal SIGABRT", ended.stdout)
+    assert said == f"signal SIGABRT in build ({tmp_path / 'net.py'}, line 4); last line printed: hello"
     assert reasons.of_end("exit status 2", "a") == "exit status 2 without a report; last line printed: a"

@@ -16,6 +16,7 @@ import pytest
 from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
+import onnxsmith
 from onnxsmith import baseline
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Report, Table
@@ -234,6 +235,29 @@ def test_a_limit_with_which_nothing_is_found_is_refused(file: Path, limit: float
     )
     assert shown.exit_code == 2
     assert "verify/tolerance" in shown.output
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_time_in_which_nothing_is_measured_is_refused(file: Path, seconds: float) -> None:
+    path = file.with_name("baseline.json")
+    for act in (baseline.record, baseline.check):
+        assert raised(lambda act=act: act(file, path, seconds=seconds)).id == "input/syntax"
+    assert raised(lambda: onnxsmith.bench(file, seconds=seconds)).id == "input/syntax"
+
+
+def test_baselines_of_one_folder_have_their_own_data(file: Path) -> None:
+    for name in ("a.json", "a.txt"):
+        verbs.record([file], file.with_name(name), NO_TIME)
+    names = {"m.onnx", "baseline.json", "baseline.zip", "a.json", "a.zip", "a.txt", "a.txt.zip"}
+    assert {one.name for one in file.parent.iterdir()} == names
+    assert raised(lambda: verbs.record([file], file.with_name("a.zip"), NO_TIME)).id == "gate/baseline-unreadable"
+
+
+def test_a_model_that_is_there_is_not_taken_for_another(file: Path) -> None:
+    save(from_text(MODEL), file.with_name("n.onnx"))
+    found = raised(lambda: verbs.accept([file.with_name("n.onnx")], file.with_name("baseline.json"), "why", NO_TIME))
+    assert found.id == "gate/not-in-baseline"
+    assert found.fix.startswith("record it: ")
 
 
 def test_the_command(file: Path) -> None:

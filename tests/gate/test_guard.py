@@ -286,10 +286,24 @@ def test_the_hook_looks_at_what_may_be_a_pickle(tmp_path: Path) -> None:
     folder.mkdir()
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     content = pickle.dumps({"a": 1})
-    for ending in ("onnx", "pt", "pt2", "pth", "ckpt", "pkl", "pickle", "joblib", "dat", "bin", "safetensors"):
+    for ending in (
+        "onnx",
+        "pt",
+        "pt2",
+        "pth",
+        "ckpt",
+        "pkl",
+        "pickle",
+        "joblib",
+        "npy",
+        "npz",
+        "dat",
+        "bin",
+        "safetensors",
+    ):
         (folder / f"w.{ending}").write_bytes(content)
     (folder / "w.pkl.gz").write_bytes(gzip.compress(content))
     subprocess.run(["git", "add", "-A"], cwd=folder, check=True)
     status, text = hook(folder, "--json")
     assert status == 1
-    assert [one["id"] for one in json.loads(text)["problems"]] == ["guard/pickled"] * 12
+    assert [one["id"] for one in json.loads(text)["problems"]] == ["guard/pickled"] * 14

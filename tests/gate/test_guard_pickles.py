@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import pickle
+import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,24 @@ def test_what_is_a_pickle_and_what_is_not(tmp_path: Path) -> None:
             file.write_bytes(content)
             assert pickles.kind(file) == kind, name
             assert found(guard([file])) == (["guard/pickled"] if kind == "pickle" else [])
+
+
+def test_a_pickle_in_an_archive(tmp_path: Path) -> None:
+    """numpy pickles arrays of objects; torch.export keeps the example inputs as a file of torch.save in its archive."""
+    objects, numbers = np.array([{"a": 1}], object), np.zeros(4)
+    np.save(tmp_path / "objects.npy", objects)
+    np.savez(tmp_path / "objects.npz", x=numbers, y=objects)
+    np.savez_compressed(tmp_path / "packed.npz", x=numbers, y=objects)
+    np.save(tmp_path / "numbers.npy", numbers)
+    np.savez(tmp_path / "numbers.npz", x=numbers, y=np.array(["'|O'"]))
+    for name, inner in (("nested.pt2", archive("archive/data.pkl")), ("plain.pt2", archive("data.txt"))):
+        with zipfile.ZipFile(tmp_path / name, "w") as outer:
+            outer.writestr("net/data/sample_inputs/model.pt", inner)
+    found_in = {file.name: pickles.kind(file) for file in tmp_path.iterdir()}
+    assert {name for name, kind in found_in.items() if kind == "pickle"} == {
+        "objects.npy", "objects.npz", "packed.npz", "nested.pt2",
+    }  # fmt: skip
+    assert len(found_in) == 7
 
 
 def test_a_pickle_with_the_name_of_a_model(tmp_path: Path) -> None:

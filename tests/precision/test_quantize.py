@@ -848,20 +848,23 @@ def test_operators_without_the_narrow_float_are_counted(tmp_path: Path) -> None:
     assert ("onnxruntime does not load it" in result.report.headline) == ("on onnxruntime" in part(result).also)
 
 
-def test_operators_that_the_method_does_not_know_are_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("hidden", "classes", "share"), [(WIDTH, CLASSES, "98%"), (4, 512, "28%")])
+def test_operators_that_the_method_does_not_know_are_counted(
+    tmp_path: Path, hidden: int, classes: int, share: str
+) -> None:
     model = from_text(
         f"""<ir_version: 8, opset_import: ["": 17]>
-        g (float[4,1,{WIDTH}] x, float[1,192,{WIDTH}] u, float[1,192,{WIDTH}] r, float[{WIDTH},{CLASSES}] w)
-        => (float[4,1,1,{CLASSES}] y) {{
-            a, last = GRU<hidden_size = {WIDTH}>(x, u, r)
+        g (float[4,1,{WIDTH}] x, float[1,{3 * hidden},{WIDTH}] u, float[1,{3 * hidden},{hidden}] r,
+           float[{hidden},{classes}] w) => (float[4,1,1,{classes}] y) {{
+            a, last = GRU<hidden_size = {hidden}>(x, u, r)
             y = MatMul(a, w)
         }}"""
     )
-    given = {"u": weights((1, 192, WIDTH), 1, 0.1), "r": weights((1, 192, WIDTH), 2, 0.1)}
-    path = stored(named(filled(model, given | {"w": weights((WIDTH, CLASSES), 3, 0.1)})), tmp_path)
+    given = {"u": weights((1, 3 * hidden, WIDTH), 1, 0.1), "r": weights((1, 3 * hidden, hidden), 2, 0.1)}
+    path = stored(named(filled(model, given | {"w": weights((hidden, classes), 3, 0.1)})), tmp_path)
     data = [{"x": weights((4, 1, WIDTH), at)} for at in range(8)]
     result = quantized(path, output=tmp_path / "out.onnx", to="int8-dynamic", data=data, budget="5%")
-    assert "1 of 2 layers became int8-dynamic, 1 GRU with 98% of the weights stays" in result.report.headline
+    assert f"1 of 2 layers became int8-dynamic, 1 GRU with {share} of the weights stays" in result.report.headline
 
 
 def test_the_size_before_is_that_of_the_given_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,10 @@ from onnxsmith.base.words import shortened
 
 _LONGEST = 2000
 """Limits the characters of a reason in a row. A choice: a page; a terminal shows less."""
+_CRASH = "Fatal Python error: "
+"""Begins what Python's faulthandler prints when a process crashes: the stack of each thread."""
+_FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
+"""Finds a frame of such a stack. The innermost frame comes first."""
 
 
 def of_report(report: Mapping[str, Any]) -> str:
@@ -45,10 +50,13 @@ def of_problem(what: str, why: str) -> str:
 
 
 def of_end(cause: str, said: str) -> str:
-    """Returns how a process ended that gave no report. The last line that it printed may be the reason or not, so it
-    is shown as what it is."""
+    """Returns how a process ended that gave no report, and in which Python function if `said` has the stack of a crash.
+    The last line that it printed may be the reason or not, so it is shown as what it is."""
     ending = f"{cause} without a report" if cause.startswith("exit status") else cause
-    last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
+    printed, _, stack = said.partition(_CRASH)
+    if frame := _FRAME.search(stack.partition("Current thread")[2]):
+        ending += f" in {frame[3]} ({frame[1]}, line {frame[2]})"
+    last = next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "")
     return f"{ending}; last line printed: {shortened(last, _LONGEST)}" if last else ending
 
 

@@ -21,8 +21,9 @@ from onnxsmith.fleet import reasons
 from onnxsmith.fleet.row import Outcome, StepResult
 from onnxsmith.runtimes._call_limits import is_shortage
 
-_TAIL = 4000
-"""Limits the bytes of standard error that a row keeps. A choice."""
+_TAIL = 16_000
+"""Limits the bytes of standard error that a row keeps. A choice: the stack of a crash, with the names of the extension
+modules that Python lists below it, takes some 10,000."""
 
 _running: set[subprocess.Popen[bytes]] = set()
 _lock = threading.Lock()
@@ -69,7 +70,8 @@ def run(
         StoppedError: `stop_all` was called.
         OSError: the process could not be started.
     """
-    command = [python, "-P", "-m", "onnxsmith.fleet.step_host", str(memory), *verb.split(), *words, "--json"]
+    hosted = ["-P", "-X", "faulthandler", "-m", "onnxsmith.fleet.step_host"]
+    command = [python, *hosted, str(memory), *verb.split(), *words, "--json"]
     began, kills = time.monotonic(), machine.HERE.memory_kills()
     # Files, not pipes: a pipe would stay open as long as any process that the step started.
     with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:

@@ -24,7 +24,7 @@ import onnx_ir as ir
 
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.fresh import Names
-from onnxsmith.precision.forms.base import PRODUCTS
+from onnxsmith.precision.forms.base import PRODUCTS, RECURRENT
 from onnxsmith.precision.methods._gemm import is_plain, written_out
 
 LEAST = 1024
@@ -34,8 +34,7 @@ _ROW = 16
 """The fewest elements that share a scale if a table has a scale for each row. A choice: a scale then costs a quarter of
 a byte an element."""
 _STEPS = 127
-_RECURRENT = ("GRU", "LSTM", "RNN")
-_WEIGHTS = dict.fromkeys((*PRODUCTS, "Add", "Mul", "Sub"), (0, 1)) | dict.fromkeys(_RECURRENT, (1, 2))
+_WEIGHTS = dict.fromkeys((*PRODUCTS, "Add", "Mul", "Sub"), (0, 1)) | dict.fromkeys(RECURRENT, (1, 2))
 """Operators that add or multiply, with the operands for which an error of half a step is harmless."""
 MOVING = {
     "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose",
@@ -164,7 +163,7 @@ def _is_recurrent(value: ir.Value) -> bool:
     """Whether a recurrent layer reads the value, moved or not."""
     readers = [use.node for use in value.uses()]
     return any(
-        node.op_type in _RECURRENT or (node.op_type in MOVING and _is_recurrent(node.outputs[0])) for node in readers
+        node.op_type in RECURRENT or (node.op_type in MOVING and _is_recurrent(node.outputs[0])) for node in readers
     )
 
 
@@ -184,7 +183,7 @@ def _axis(node: ir.Node, value: ir.Value, shape: tuple[int, ...]) -> int | None:
     is_weight = len(shape) > 1 and len(node.inputs) > 1 and node.inputs[1] is value
     if is_weight and node.op_type == "Conv":
         return 0
-    if is_weight and node.op_type in ("ConvTranspose", *_RECURRENT):
+    if is_weight and node.op_type in ("ConvTranspose", *RECURRENT):
         return 1
     if is_weight and node.op_type == "MatMul":
         return len(shape) - 1

@@ -20,11 +20,13 @@ from onnxsmith.base.report.base import Report, Table
 from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage, TargetCheck, TargetChecks
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.deployment.checking.checked_model import Subject
+from onnxsmith.deployment.checking.random_cut import random_cut
 from onnxsmith.deployment.checking.refused_nodes import without
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure import walk
 from onnxsmith.runtimes.base import Feeds
 from onnxsmith.targets.judges.base import Answer, Refusal
+from onnxsmith.verification import random_draws
 from onnxsmith.verification.inputs.generate import Feed
 from tests.deployment.checking.fakes import Fake
 
@@ -272,6 +274,24 @@ def test_random_numbers_are_said_and_never_agree(tmp_path: Path, seed: str) -> N
     assert one.stage is Stage.RAN
     assert "it draws random numbers (RandomNormalLike rnd)" in one.why
     assert report.verdict is Verdict.CANNOT_TELL
+
+
+BRANCHES = "c = ReduceMax<keepdims = 0>(x) p = Greater(c, z) [if] y = If(p) <then_branch = t () => (float[4] a)"
+ELSE = "else_branch = e () => (float[4] b) { b = Neg(x) }>"
+DRAWN = {
+    "a draw": ("[rnd] r = RandomNormalLike(x) y = Add(x, r)", ("r", "x")),
+    "an input that only the draw reads": ("[rnd] r = RandomNormalLike(x) y = Add(k, r)", ("r",)),
+    "an output": ("[rnd] y = RandomNormalLike(x)", ()),
+    "in a branch": (f"{BRANCHES} {{ [rnd] a = RandomNormalLike(x) }}, {ELSE}", ()),
+    "read in a branch": (f"[rnd] r = RandomNormalLike(k) {BRANCHES} {{ a = Neg(r) }}, {ELSE}", ("r", "x")),
+}
+
+
+@pytest.mark.parametrize(("body", "cut"), DRAWN.values(), ids=DRAWN)
+def test_where_random_numbers_can_become_inputs(body: str, cut: tuple[str, ...]) -> None:
+    text = HEAD + f"g (float[4] x) => (float[4] y) <float z = {{0}}, float[4] k = {{1, 2, 3, 4}}> {{ {body} }}"
+    model = from_text(text)
+    assert random_cut(model, random_draws.nodes(model)) == cut
 
 
 @pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")

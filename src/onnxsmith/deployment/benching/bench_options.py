@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,23 @@ SECONDS = 20.0
 """Sets the default seconds of measuring, for all subjects together. A choice."""
 
 
+def refuse_no_time(seconds: float) -> None:
+    """Raises if nothing can be measured for a time of `seconds`.
+
+    Raises:
+        OnnxsmithError: `input/syntax` if it is 0, negative, infinite or NaN.
+    """
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise problem("input/syntax", f"{seconds:g} seconds are no time to measure for", fix="write --seconds 10")
+
+
 @dataclass(frozen=True)
 class Request:
-    """Holds the options of a call of `bench`, under the names of `bench`."""
+    """Holds the options of a call of `bench`, under the names of `bench`.
+
+    Raises:
+        OnnxsmithError: `input/syntax` for a time in which nothing can be measured.
+    """
 
     subjects: Sequence[str]
     inputs: Mapping[str, Any] | Sequence[str]
@@ -28,6 +43,9 @@ class Request:
     seconds: float
     tolerance: float | None
     seed: int
+
+    def __post_init__(self) -> None:
+        refuse_no_time(self.seconds)
 
     def command(self, *models: object, subjects: bool = False) -> str:
         """Returns the command line that measures these models on the same input for the same time. With `subjects`,

@@ -22,6 +22,7 @@ from onnxsmith.comparison.outputs.compare import compare
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.fix_search import UNKNOWN, Fixed, fixed
 from onnxsmith.deployment.checking.profile_prediction import STAGES, outlook
+from onnxsmith.deployment.checking.random_cut import random_cut
 from onnxsmith.deployment.checking.refused_nodes import MOST, Narrowed, narrow
 from onnxsmith.graph.files.specification_check import operands_clash
 from onnxsmith.graph.structure import walk
@@ -130,6 +131,7 @@ def _accepted(blank: TargetCheck, target: Target, subject: Subject, answer: Answ
         counts=dict(counts),
         nodes=found.nodes,
         notes=(*answer.notes, *found.notes),
+        cut=found.cut,
     )
 
 
@@ -223,13 +225,14 @@ _MOST_NAMED = 3
 @dataclass(frozen=True)
 class Agreement:
     """Holds the result of a comparison. `why` says what differs, or why nothing can be said; `nodes` are the first
-    operations that differ."""
+    operations that differ. `cut` is that of `TargetCheck`."""
 
     stage: Stage
     why: str = ""
     notes: tuple[str, ...] = ()
     nodes: tuple[NodeCheck, ...] = ()
     differs: bool = False
+    cut: tuple[str, ...] | None = None
 
 
 def agreement(subject: Subject, runtime: str) -> Agreement:
@@ -247,7 +250,7 @@ def agreement(subject: Subject, runtime: str) -> Agreement:
     named = first_few([f"{node.op_type} {walk.node_label(node)}" for node in drawn], _MOST_NAMED)
     why = f"it draws random numbers ({named}), so that two runs differ and its outputs cannot be compared"
     note = "with fixed numbers in place of the random ones it agrees"
-    return Agreement(Stage.RAN, why, (note, *found.notes))
+    return Agreement(Stage.RAN, why, (note, *found.notes), cut=random_cut(subject.model, drawn))
 
 
 def _agreement(subject: Subject, runtime: str) -> Agreement:

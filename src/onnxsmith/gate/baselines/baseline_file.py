@@ -59,14 +59,15 @@ class Baseline:
         name = self.name_of(model)
         if name in self.entries:
             return self.entries[name]
+        record = f"record it: `{self.command('record', model)}`"
         raise problem(
             "gate/not-in-baseline",
             f"the baseline has no model {name!r}",
             where=str(self.path),
             why="models are named relative to the folder of the baseline",
-            fix=f"{in_place_of(name, list(self.entries))}; or record it: `{self.command('record', model)}`"
-            if self.entries
-            else f"record it: `{self.command('record', model)}`",
+            fix=record
+            if Path(model).exists() or not self.entries
+            else f"{in_place_of(name, list(self.entries))}; or {record}",
         )
 
     def refuse_edited(self, model: str | Path) -> None:
@@ -77,13 +78,14 @@ class Baseline:
         """
         name = self.name_of(model)
         if name in self.edited:
+            untimed = "" if self.entries[name].times is not None else " --no-time"
             raise problem(
                 "gate/entry-changed",
                 f"the entry of {name} was changed by hand",
                 where=str(self.path),
                 why="its digest is not that of its content, so nothing shows what the model gave when it was recorded",
-                fix=f'record the model anew, with a reason: `{self.command("accept", model)} --reason "why"`; or take '
-                f"{self.path.name} as it was from version control",
+                fix=f'record the model anew, with a reason: `{self.command("accept", model)} --reason "why"{untimed}`; '
+                f"or take {self.path.name} as it was from version control",
             )
 
     def command(self, action: str, model: str | Path) -> str:

@@ -32,8 +32,8 @@ class Content:
 
 
 def beside(path: Path) -> Path:
-    """Returns the data file of a baseline: `baseline.zip` of `baseline.json`."""
-    return path.with_name(f"{path.name if path.suffix == '.zip' else path.stem}.zip")
+    """Returns the data file of a baseline: `baseline.zip` of `baseline.json`, `baseline.txt.zip` of `baseline.txt`."""
+    return path.with_name(f"{path.stem if path.suffix == '.json' else path.name}.zip")
 
 
 def write(path: Path, content: Content) -> None:

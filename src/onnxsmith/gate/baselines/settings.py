@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onnxsmith.base.problem import problem
+from onnxsmith.deployment.benching.bench_options import refuse_no_time
 from onnxsmith.graph.structure.dim_ranges import Asked, Size, read
 from onnxsmith.verification.inputs.user_inputs import Inputs
 from onnxsmith.verification.rounding import is_usable, refuse_unusable
@@ -40,6 +41,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.tolerance is not None:
             refuse_unusable(self.tolerance)
+        if self.times:
+            refuse_no_time(self.seconds)
         for name, share in (("allow", self.allow), ("allow_size", self.allow_size)):
             if not is_usable(share):
                 raise problem("input/syntax", f"{name}={share:g} is not a share", fix=f"write {name}=0.05 for 5%")

@@ -36,13 +36,15 @@ number for gzip."""
 _ENTRY = b"PK\x03\x04"
 """The first bytes of an entry of a zip archive; its name has the length at the bytes 26 and 27, and begins at 30."""
 _PICKLES = (".pkl", ".pickle")
+_NPY, _NPY_HEADER, _OBJECTS = b"\x93NUMPY", 128, b"'|O'"
+"""The first bytes of a .npy file, the bytes in which its header has the dtype, and the dtype of objects (NEP 1)."""
 
 
 def kind(path: Path) -> str:
     """Returns what the bytes of a file are: `pickle`, `safetensors` or `other`."""
     with path.open("rb") as file:
         start = file.read(_READ)
-    if _is_archive(path) or _is_pickle(start, is_whole=len(start) < _READ) or _is_packed_pickle(start):
+    if _is_archive(path) or _holds_pickle(start, is_whole=len(start) < _READ) or _is_packed_pickle(start):
         return "pickle"
     if start[_HEADER : _HEADER + 1] == b"{" and int.from_bytes(start[:_HEADER], "little") < path.stat().st_size:
         return "safetensors"
@@ -50,12 +52,28 @@ def kind(path: Path) -> str:
 
 
 def _is_archive(path: Path) -> bool:
-    """Whether the file is a zip archive with a pickle in it, as torch.save writes."""
+    """Whether the file is a zip archive with a pickle in it, as torch.save writes, or one with such a file in it, as
+    torch.export and numpy.savez of objects write."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return any(name.endswith(_PICKLES) for name in archive.namelist())
-    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+            return any(name.endswith(_PICKLES) or _is_member(archive, name) for name in archive.namelist())
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, ValueError, RuntimeError):
         return False
+
+
+def _is_member(archive: zipfile.ZipFile, name: str) -> bool:
+    with archive.open(name) as file:
+        return _holds_pickle(file.read(_READ), is_whole=False)
+
+
+def _holds_pickle(start: bytes, *, is_whole: bool) -> bool:
+    """Whether bytes begin a pickle, an archive of torch.save, or a .npy file of objects, which are pickled. If they are
+    not the whole content, a pickle of the oldest protocols is not recognised: it looks like text."""
+    if start.startswith(_ENTRY):
+        return start[30 : 30 + int.from_bytes(start[26:28], "little")].decode("latin-1").endswith(_PICKLES)
+    if start.startswith(_NPY):
+        return _OBJECTS in start[:_NPY_HEADER]
+    return _is_pickle(start, is_whole=is_whole)
 
 
 def _is_packed_pickle(start: bytes) -> bool:
@@ -68,9 +86,7 @@ def _is_packed_pickle(start: bytes) -> bool:
                 content = unpacked.decompress(start, _READ)
             except (zlib.error, lzma.LZMAError, OSError):
                 return False
-            name = content[30 : 30 + int.from_bytes(content[26:28], "little")]
-            is_archive = content.startswith(_ENTRY) and name.decode("latin-1").endswith(_PICKLES)
-            return is_archive or _is_pickle(content, is_whole=unpacked.eof)
+            return _holds_pickle(content, is_whole=unpacked.eof)
     return False
 
 

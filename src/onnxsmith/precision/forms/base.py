@@ -12,6 +12,8 @@ from onnxsmith.base.problem import problem
 
 PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 """Operators for whose sake a model is quantised."""
+RECURRENT = ("GRU", "LSTM", "RNN")
+"""Operators with products inside."""
 AROUND = (
     "Add", "AveragePool", "Clip", "Concat", "Flatten", "GlobalAveragePool", "LeakyRelu", "MaxPool", "Mul", "Pad",
     "Relu", "Reshape", "Resize", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze",

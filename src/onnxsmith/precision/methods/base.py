@@ -15,7 +15,7 @@ from onnxsmith.base.report.parts.quantisation import LeftAlone
 from onnxsmith.graph.structure import walk
 from onnxsmith.precision.calibration_data import NONE, Samples
 from onnxsmith.precision.channel_equalisation import Equalised
-from onnxsmith.precision.forms.base import PRODUCTS, Form
+from onnxsmith.precision.forms.base import PRODUCTS, RECURRENT, Form
 from onnxsmith.precision.keep_list_search import Keep
 from onnxsmith.precision.model_preparation import Prepared
 from onnxsmith.precision.moments import Moments
@@ -175,14 +175,15 @@ class Method(ABC):
         return ()
 
     def left(self, work: Work) -> tuple[LeftAlone, ...]:
-        """Returns what the method does not change: by default the other products with constants, and the other nodes
-        with large ones."""
+        """Returns what the method does not change: by default the other products and recurrent layers with constants,
+        and the other nodes with large ones."""
         own = {layer.name for layer in self.listed(work)}
         counts: Counter[tuple[str, str]] = Counter()
         sizes: Counter[tuple[str, str]] = Counter()
         usual = f"{work.name} does not change it" if work.name else "the method does not change it"
         for node in walk.nodes(work.model.graph):
-            held = float_bytes(node, least=0 if is_product(node) else LEAST) if node.name not in own else 0
+            least = 0 if is_product(node) or node.op_type in RECURRENT else LEAST
+            held = float_bytes(node, least) if node.name not in own else 0
             if held:
                 narrow = next((one.name.lower() for one in _dtypes(node) if one in NARROW), "")
                 key = node.op_type, f"its weights are {narrow}; start from the float32 model" if narrow else usual

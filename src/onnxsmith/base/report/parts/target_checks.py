@@ -77,6 +77,9 @@ class TargetCheck:
     """Why the target refuses the unchanged file, if something was changed."""
     symbols: str = ""
     """Why the target takes the file only at the fixed sizes in `shapes`."""
+    cut: tuple[str, ...] | None = None
+    """The tensors from which the model computes its outputs without drawing random numbers, () if there are none; None
+    if random numbers are not why its outputs cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +176,7 @@ def refusals(checks: Sequence[TargetCheck], model: str, inputs: Sequence[str]) -
             why = one.why if one.stage is Stage.REFUSED else one.as_it_is
             found.append(Problem("target/refused", summary(one), nodes, why, fix or _other_way(one, model)))
         elif one.why and one.stage is not Stage.NOT_TRIED:
-            found.append(Problem("target/not-proved", summary(one), model, one.why, _give_input(inputs)))
+            found.append(Problem("target/not-proved", summary(one), model, one.why, _given(one, model, inputs)))
     return tuple(found)
 
 
@@ -187,7 +190,15 @@ def _other_way(check: TargetCheck, model: str) -> str:
     return f"put operators that the target knows, here OPERATOR, in its place: `{command}`; or leave this target out"
 
 
-def _give_input(names: Sequence[str]) -> str:
+def _given(check: TargetCheck, model: str, names: Sequence[str]) -> str:
+    """Returns the advice for a target whose numbers prove nothing: to give an input, or to make random numbers one."""
+    if check.cut:
+        cut = shlex.join(word for name in check.cut for word in ("--from", name))
+        command = f"onnxsmith extract {shlex.quote(model)} {cut} -o without_draws.onnx"
+        again = f"onnxsmith check without_draws.onnx --target {shlex.quote(check.target)}"
+        return f"make the random numbers inputs: `{command}`; then check the rest of the model: `{again}`"
+    if check.cut is not None:
+        return "make the random numbers inputs of the module, and export it again"
     arrays = ", ".join(f"{name}=…" for name in names[:_FEW]) + (", …" if len(names) > _FEW else "")
     return (
         f"give an input that the model is meant for: write it by numpy.savez('inputs.npz', **dict({arrays})) and add "
