@@ -108,7 +108,9 @@ def _build(wanted: str = "") -> typer.Typer:
         if family not in families:
             families[family] = _family(family)
             cli.add_typer(families[family], name=family)
-        families[family].command(name, cls=forgiving.Command, help=inspect.getdoc(command))(_function(command))
+        families[family].command(
+            name, cls=forgiving.Command, help=inspect.getdoc(command), context_settings={"obj": command}
+        )(_function(command))
     return cli
 
 
@@ -125,9 +127,22 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _usage(wanted: bool) -> None:
+    if wanted:
+        import json
+
+        from onnxsmith.cli.help.usage_schema import usage
+
+        typer.echo(json.dumps(usage(), indent=1, ensure_ascii=False))
+        raise typer.Exit
+
+
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="print the version")
+    ] = False,
+    json_usage: Annotated[
+        bool, typer.Option("--json-usage", callback=_usage, is_eager=True, help="print all commands as JSON")
     ] = False,
 ) -> None:
     """From a PyTorch model to an ONNX model that can be trusted."""

@@ -1,10 +1,15 @@
-"""Understands what users of other tools type: their verbs name ours, and an argument may be given as an option."""
+"""Reads the words of a command line, and shows help.
+
+It understands what users of other tools type: their verbs name ours, and an argument may be given as an option.
+"""
 
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 from typing import Any
 
+import typer
 import typer.core
 
 PEERS = {
@@ -21,9 +26,20 @@ class Commands(typer.core.TyperGroup):
     """The group of commands. For a verb that it does not have, the error names ours."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Reads the options before the command."""
+        """Reads the options before the command. Without any word, says what can be done in this folder."""
+        if not args and ctx.parent is None and not ctx.resilient_parsing:
+            from onnxsmith.cli.help import this_folder
+
+            typer.echo(this_folder.page(Path()))
+            ctx.exit()
         _read_plainly(self.get_params(ctx))
         return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes the commands for `--help`."""
+        from onnxsmith.cli.help import pages
+
+        pages.write_commands(formatter, self.commands, by_situation=ctx.parent is None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Finds the command of the first word."""
@@ -47,11 +63,38 @@ class Command(typer.core.TyperCommand):
         """Puts the option's value behind the other words before they are parsed."""
         arguments = [one for one in self.params if isinstance(one, typer.core.TyperArgument)]
         options = {text for one in self.params if isinstance(one, typer.core.TyperOption) for text in one.opts}
+        if "--help-all" in args and not ctx.resilient_parsing:
+            ctx.meta[ALL] = True
+            typer.echo(ctx.get_help())
+            ctx.exit()
         last: Any = arguments[-1] if len(arguments) > 1 else None
         if last is not None and last.nargs == 1:
             args = _as_argument(args, f"--{str(last.name).replace('_', '-')}", options)
         _read_plainly(self.get_params(ctx))
         return super().parse_args(ctx, args)
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Writes what the command does, and the line that most users need."""
+        from onnxsmith.cli.help import pages
+
+        super().format_help_text(ctx, formatter)
+        pages.write_usual_line(formatter, ctx.obj)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Writes the options that people use; with `--help-all`, all of them."""
+        from onnxsmith.cli.help import pages
+
+        pages.write_options(formatter, ctx, self.get_params(ctx), whole=bool(ctx.meta.get(ALL)))
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Writes the examples."""
+        from onnxsmith.cli.help import pages
+
+        pages.write_examples(formatter, ctx.obj)
+
+
+ALL = "onnxsmith: all options"
+"""Is the key under which a context of typer says that `--help-all` was typed."""
 
 
 def _read_plainly(parameters: list[Any]) -> None:

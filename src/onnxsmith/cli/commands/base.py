@@ -20,6 +20,12 @@ class Command(ABC):
 
     name: ClassVar[str]
     """The words after `onnxsmith`: `simplify`; `baseline check` if the command lies in the folder `baseline`."""
+    usual_line: ClassVar[str] = ""
+    """The command line that most users need. A test runs it."""
+    usual_options: ClassVar[tuple[str, ...]] = ()
+    """The fields that `--help` shows, if they are not all; `--help-all` shows all."""
+    examples: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Pairs what a user may want with the command line for it. A test runs each."""
     step_fields: ClassVar[Mapping[str, str]] = {}
     """Maps settings of the command's step, as a patch file names them, to the command's fields with other names."""
 

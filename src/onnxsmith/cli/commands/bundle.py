@@ -18,6 +18,14 @@ class Bundle(Command):
     """
 
     name = "bundle"
+    usual_line = "onnxsmith bundle net.onnx -o bundle --for python"
+    examples = (
+        (
+            "With the processing of pictures, and names of classes",
+            "onnxsmith bundle net.onnx -o bundle --for python --task image-classification --labels labels.txt",
+        ),
+        ("For C++", "onnxsmith bundle net.onnx -o bundle --for cpp"),
+    )
 
     model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str = option("the folder to write", short="-o", metavar="FOLDER", default="")
@@ -117,6 +125,16 @@ class Check(Command):
     """
 
     name = "check"
+    usual_line = "onnxsmith check net.onnx"
+    usual_options = ("target", "fix", "output", "input", "dim", "time_limit", "tolerance", "html", "report", "json")
+    examples = (
+        ("Ask one target", "onnxsmith check net.onnx --target onnxruntime"),
+        ("Ask what TensorRT takes, by its tables", "onnxsmith check net.onnx --target tensorrt-10"),
+        (
+            "Rewrite the model until the target takes it",
+            "onnxsmith check net.onnx --target coreml-mlprogram --fix -o fixed.onnx",
+        ),
+    )
 
     model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     target: tuple[str, ...] = option(

@@ -26,6 +26,27 @@ class Compare(Command):
     """
 
     name = "compare"
+    usual_line = "onnxsmith compare net.onnx new.onnx"
+    usual_options = (
+        "input",
+        "only_given",
+        "dim",
+        "runtime",
+        "per_layer",
+        "tolerance",
+        "free",
+        "worst_input",
+        "html",
+        "report",
+    )
+    examples = (
+        ("Find the first operation that is wrong", "onnxsmith compare net.onnx new.onnx --per-layer"),
+        ("Compare a file with the module that it came from", "onnxsmith compare net.py:build net.onnx"),
+        (
+            "Compare two runtimes, on your own inputs",
+            "onnxsmith compare net.onnx@reference net.onnx@onnxruntime --input inputs.npz",
+        ),
+    )
 
     reference: str = argument("the model that is known to be right", metavar="REFERENCE", reads=True)
     candidate: str = argument("the model to compare with the reference", metavar="CANDIDATE", reads=True)
@@ -134,6 +155,13 @@ class Diff(Command):
     """
 
     name = "diff"
+    usual_line = "onnxsmith diff net.onnx new.onnx"
+    examples = (
+        (
+            "Show both models with their differences, as a page",
+            "onnxsmith diff net.onnx new.onnx --view both.html --html diff.html",
+        ),
+    )
 
     old: str = argument("an .onnx file, or ONNX text in .onnxtxt", metavar="OLD", reads=True)
     new: str = argument("the model to compare with it", metavar="NEW", reads=True)
@@ -167,6 +195,8 @@ class Reduce(Command):
     """
 
     name = "reduce"
+    usual_line = "onnxsmith reduce bad.onnx -o case"
+    examples = (("Keep the numbers of the weights out of the report", "onnxsmith reduce bad.onnx -o case --anonymise"),)
 
     model: str = argument("the .onnx file", metavar="MODEL")
     output: str = option("the folder to write", short="-o", metavar="FOLDER", default="", writes=True)

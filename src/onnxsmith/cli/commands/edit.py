@@ -26,6 +26,13 @@ class Edit(Editing):
     """
 
     name = "edit"
+    usual_line = "onnxsmith edit net.onnx patch.toml -o edited.onnx"
+    examples = (
+        (
+            "Show which nodes a patch would change, as a page",
+            "onnxsmith edit net.onnx patch.toml -o edited.onnx --view edited.html --html report.html",
+        ),
+    )
 
     model: str = argument("the .onnx file", metavar="MODEL", default="", reads=True)
     patch: str = argument("the patch file, TOML with [[step]] tables", metavar="PATCH", default="", reads=True)
@@ -57,6 +64,11 @@ class Merge(Command):
     """Join two models, and compare each with its part of the whole."""
 
     name = "merge"
+    usual_line = "onnxsmith merge net.onnx head.onnx -o whole.onnx"
+    examples = (
+        ("Name the tensors to join", "onnxsmith merge net.onnx head.onnx --wire linear=h -o whole.onnx"),
+        ("Put two models side by side", "onnxsmith merge net.onnx new.onnx --siblings -o both.onnx"),
+    )
 
     first: str = argument("the .onnx file whose outputs are read", metavar="FIRST", reads=True)
     second: str = argument("the .onnx file that reads them", metavar="SECOND", reads=True)
@@ -127,6 +139,8 @@ class Split(Command):
     """Divide a model into pieces that run by themselves, and verify that together they are the model."""
 
     name = "split"
+    usual_line = "onnxsmith split net.onnx -o pieces --into 2"
+    examples = (("Name the tensor to cut at", "onnxsmith split net.onnx -o pieces --at relu"),)
 
     model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str = option("the folder to write", short="-o", metavar="FOLDER", default="")

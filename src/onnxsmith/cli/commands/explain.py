@@ -18,6 +18,12 @@ class Explain(Command):
     With MODEL, look up the node that the message names."""
 
     name = "explain"
+    usual_line = 'onnxsmith explain "Got invalid dimensions for input: x for the following indices"'
+    examples = (
+        ("Read a whole log", "onnxsmith explain - < build.log"),
+        ("Say which node of a model is meant", "onnxsmith explain \"running Reshape node. Name:'reshape'\" net.onnx"),
+        ("Print the page of a problem or a rule", "onnxsmith explain fuse/conv-batchnorm"),
+    )
 
     id: str = argument(
         "an error message, of any length; '-' reads it from standard input; or the id of a problem (model/truncated), "
@@ -39,6 +45,11 @@ class Op(Command):
     runs."""
 
     name = "op"
+    usual_line = "onnxsmith op Resize"
+    examples = (
+        ("As an older opset defines it", "onnxsmith op Resize --opset 13"),
+        ("An operator of onnxruntime", "onnxsmith op com.microsoft.FusedGemm"),
+    )
 
     operator: str = argument("the operator: Resize, or ai.onnx.ml::TreeEnsemble", metavar="NAME")
     opset: int | None = option("show the form of this opset; default: the newest")
@@ -54,6 +65,8 @@ class Doctor(Command):
     """Show the installed runtimes, devices and versions, and name the versions that do not work together."""
 
     name = "doctor"
+    usual_line = "onnxsmith doctor"
+    examples = (("For a bug report", "onnxsmith doctor --json"),)
 
     def run(self) -> Report:
         from onnxsmith.viewer.inspection.doctor import doctor

@@ -22,6 +22,16 @@ class Export(Command):
     """
 
     name = "export"
+    usual_line = "onnxsmith export net.py:build -o net.onnx --dynamic auto"
+    usual_options = ("output", "dynamic", "input", "opset", "target", "task", "state", "no_verify", "tolerance", "html")
+    examples = (
+        ("Keep some axes dynamic, and name them", 'onnxsmith export net.py:build -o net.onnx --dynamic "x:0=batch"'),
+        ("Write it for one runtime", "onnxsmith export net.py:build -o net.onnx --target onnxruntime"),
+        (
+            "Show how it was captured and compared, as a page",
+            "onnxsmith export net.py:build -o net.onnx --html report.html",
+        ),
+    )
 
     model: str = argument(
         "file.py:factory, package.module:factory, or a folder with --task", metavar="MODEL", reads=True
@@ -129,6 +139,11 @@ class Diagnose(Command):
     """
 
     name = "diagnose"
+    usual_line = "onnxsmith diagnose net.py:build"
+    examples = (
+        ("Ask for dynamic axes, too", 'onnxsmith diagnose net.py:build --dynamic "x:0=batch"'),
+        ("For an older opset", "onnxsmith diagnose net.py:build --opset 17"),
+    )
 
     target: str = argument("file.py:factory or package.module:factory")
     input: tuple[str, ...] = option(

@@ -18,6 +18,8 @@ class Guard(Command):
     """
 
     name = "guard"
+    usual_line = "onnxsmith guard models/*.onnx"
+    examples = (("Models have to be simplified, too", "onnxsmith guard models/*.onnx --simplified"),)
 
     files: tuple[str, ...] = argument("models and files with weights", default=(), metavar="FILE…")
     max_size: str = option(

@@ -15,6 +15,12 @@ class Inspect(Command):
     or tensor."""
 
     name = "inspect"
+    usual_line = "onnxsmith inspect net.onnx"
+    examples = (
+        ("Show all about one node or tensor", "onnxsmith inspect net.onnx relu"),
+        ("Count multiply-adds and memory", "onnxsmith inspect net.onnx --costs --dim batch=1"),
+        ("List the largest weights", "onnxsmith inspect net.onnx --weights"),
+    )
 
     model: str = argument("an .onnx file, or ONNX text in .onnxtxt; with --program also a torch model", metavar="MODEL")
     item: str = argument("the name of a node, tensor, input or output", default="", metavar="NAME")
@@ -102,6 +108,11 @@ class View(Command):
     """
 
     name = "view"
+    usual_line = "onnxsmith view net.onnx -o net.html"
+    examples = (
+        ("Show what differs between two models", "onnxsmith view net.onnx new.onnx -o both.html"),
+        ("Draw a picture for a document", "onnxsmith view net.onnx -o net.html --svg net.svg"),
+    )
 
     model: str = argument("an .onnx file, or ONNX text in .onnxtxt", metavar="MODEL")
     new: str = argument("a model to compare with it", default="", metavar="NEW")
@@ -153,6 +164,14 @@ class Dump(Command):
     """
 
     name = "dump"
+    usual_line = "onnxsmith dump net.onnx -o values.npz"
+    examples = (
+        (
+            "Write some tensors, on your own input",
+            'onnxsmith dump net.onnx -o values.npz --tensor "relu*" --input inputs.npz',
+        ),
+        ("Show figures only", "onnxsmith dump net.onnx --statistics"),
+    )
 
     model: str = argument("the .onnx file; m.onnx@reference runs it on that runtime", metavar="MODEL")
     output: str | None = option("file to write: .safetensors or .npz", short="-o", metavar="FILE", writes=True)

@@ -84,6 +84,16 @@ class Quantize(Command):
     """
 
     name = "quantize"
+    usual_line = "onnxsmith quantize net.onnx -o small.onnx --to int8 --data photos/ --metric top1 --budget 0.5%"
+    usual_options = ("output", "to", "data", "metric", "preprocess", "decode", "budget", "target", "keep", "html")
+    examples = (
+        ("Half the size, without data", "onnxsmith quantize net.onnx -o half.onnx --to float16"),
+        ("Try all methods, and take the best", "onnxsmith quantize net.onnx -o small.onnx --data inputs.npz"),
+        (
+            "See how the score was measured, as a page",
+            "onnxsmith quantize net.onnx -o half.onnx --to float16 --html report.html",
+        ),
+    )
 
     model: str = argument("the .onnx file, in float32", metavar="MODEL", reads=True)
     output: str | None = option("the .onnx to write", short="-o", metavar="FILE", writes=True)
@@ -156,6 +166,7 @@ class Prune(Command):
     """
 
     name = "prune"
+    usual_line = "onnxsmith prune net.onnx -o thin.onnx --share 30%"
 
     model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str | None = option("the .onnx to write", short="-o", metavar="FILE", writes=True)
@@ -238,6 +249,8 @@ class Bisect(Command):
     """
 
     name = "bisect"
+    usual_line = "onnxsmith bisect net.onnx --to float16 -o mixed.onnx"
+    examples = (("Allow a larger difference", "onnxsmith bisect net.onnx --to float16 -o mixed.onnx --tolerance 1e-2"),)
 
     model_file: str = argument("the .onnx file, in float32", metavar="MODEL", reads=True)
     output: str | None = option("the keep-list to write, .txt or .json", short="-o", metavar="FILE", writes=True)

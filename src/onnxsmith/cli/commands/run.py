@@ -14,6 +14,11 @@ class Run(Command):
     """Run a model once and show its outputs."""
 
     name = "run"
+    usual_line = "onnxsmith run net.onnx --input x=photo.png"
+    examples = (
+        ("Write the outputs", "onnxsmith run net.onnx --input inputs.npz -o outputs.npz"),
+        ("On random inputs, with another runtime", "onnxsmith run net.onnx --random --runtime reference"),
+    )
 
     model: str = argument("the .onnx file, or FILE@RUNTIME", metavar="MODEL")
     input: tuple[str, ...] = option(
@@ -66,6 +71,12 @@ class Bench(Command):
     """
 
     name = "bench"
+    usual_line = "onnxsmith bench net.onnx --dim batch=1"
+    examples = (
+        ("Say which of two is faster", "onnxsmith bench net.onnx new.onnx --dim batch=1"),
+        ("See which layers take the time", "onnxsmith bench net.onnx --dim batch=1 --profile"),
+        ("Keep the figures, and compare with them later", "onnxsmith bench net.onnx --dim batch=1 --save before.json"),
+    )
 
     models: tuple[str, ...] = argument("models to measure", metavar="MODEL…")
     subject: tuple[str, ...] = option(

@@ -18,6 +18,27 @@ class Simplify(Command):
     """
 
     name = "simplify"
+    usual_line = "onnxsmith simplify net.onnx -o smaller.onnx"
+    usual_options = (
+        "output",
+        "target",
+        "opset",
+        "set_dim",
+        "keep_output",
+        "exactness",
+        "explain",
+        "diff",
+        "input",
+        "html",
+    )
+    examples = (
+        ("Show what each rule removed", "onnxsmith simplify net.onnx -o smaller.onnx --diff"),
+        (
+            "Fix the batch, so that more can be computed before",
+            "onnxsmith simplify net.onnx -o smaller.onnx --set-dim batch=1",
+        ),
+        ("Allow only rewrites that change no bit", "onnxsmith simplify net.onnx -o smaller.onnx --exactness bitwise"),
+    )
 
     model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str = option("the file to write", short="-o", metavar="FILE", default="", writes=True)

@@ -22,6 +22,8 @@ class Cast(Editing):
     """Store weights in a narrower float dtype, with a Cast behind each."""
 
     name = "cast"
+    usual_line = "onnxsmith cast net.onnx float16 -o half.onnx"
+    examples = (("Some weights only", 'onnxsmith cast net.onnx float16 --tensor "fc.*" -o half.onnx'),)
 
     to: str = argument("bfloat16, float16, float8e4m3fn, …", metavar="DTYPE")
     tensor: tuple[str, ...] = option(
@@ -39,6 +41,8 @@ class Expose(Editing):
     """Make intermediate tensors outputs of the model, with their dtype and shape."""
 
     name = "expose"
+    usual_line = "onnxsmith expose net.onnx relu -o more.onnx"
+    examples = (("All results of one operator", "onnxsmith expose net.onnx '{ producer_op = \"Relu\" }' -o more.onnx"),)
 
     tensor: tuple[str, ...] = argument(
         "a tensor, a name with *, or a table: '{ producer = \"relu\" }'; repeatable", metavar="TENSOR"
@@ -54,6 +58,10 @@ class Extract(Editing):
     """Cut out the part of a model between tensors, and verify it in its place in the model."""
 
     name = "extract"
+    usual_line = "onnxsmith extract net.onnx --to relu -o part.onnx"
+    examples = (
+        ("Cut out what lies between two tensors", "onnxsmith extract net.onnx --from relu --to linear -o rest.onnx"),
+    )
 
     start: tuple[str, ...] = option(
         "a tensor that the part reads, or a table: '{ producer = \"relu\" }'; repeatable; default: graph inputs",
@@ -77,6 +85,7 @@ class Inline(Editing):
     """Replace the calls of local functions by their bodies."""
 
     name = "inline"
+    usual_line = "onnxsmith inline functions.onnx -o flat.onnx"
 
     function: str = option("only this function, domain::Name", default="", metavar="NAME")
 
@@ -89,6 +98,7 @@ class Layout(Editing):
     """Change the layout of inputs and outputs, from NCHW to NHWC or back, or to any order of the axes."""
 
     name = "layout"
+    usual_line = "onnxsmith layout net.onnx x=NHWC -o nhwc.onnx"
 
     port: tuple[str, ...] = argument(
         "the new layout of a graph input or output, x=NHWC; repeatable", metavar="NAME=LAYOUT", default=()
@@ -152,6 +162,10 @@ class Opset(Editing):
     """Convert a model to another opset, up or down."""
 
     name = "opset"
+    usual_line = "onnxsmith opset net.onnx 17 -o older.onnx"
+    examples = (
+        ("For a runtime that reads an older IR version", "onnxsmith opset net.onnx 17 --ir-version 8 -o older.onnx"),
+    )
 
     to: int = argument("the opset of the written file", metavar="OPSET")
     ir_version: int = option(
@@ -169,6 +183,7 @@ class Outline(Editing):
     """Make a local function of nodes, and call it in their place; the inverse of `inline`."""
 
     name = "outline"
+    usual_line = "onnxsmith outline net.onnx Head --node linear -o functions.onnx"
     step_fields = MappingProxyType({"to": "function"})
 
     function: str = argument("the name of the function, domain::Name", metavar="FUNCTION")
@@ -189,6 +204,8 @@ class Rename(Editing):
     """Rename a tensor, a graph input or output, a node, or a symbolic dimension."""
 
     name = "rename"
+    usual_line = "onnxsmith rename net.onnx x image -o named.onnx"
+    examples = (("A symbolic dimension", "onnxsmith rename net.onnx batch n --kind dim -o named.onnx"),)
     step_fields = MappingProxyType({"tensor": "old", "node": "old", "dim": "old", "to": "new"})
 
     old: str = argument(
@@ -212,6 +229,13 @@ class Replace(Editing):
     """
 
     name = "replace"
+    usual_line = "onnxsmith replace net.onnx 'Relu(x)' 'Clip(x, 0, 6)' --changes -o relu6.onnx"
+    examples = (
+        (
+            "Replace operators by an equal one; the outputs are compared",
+            "onnxsmith replace net.onnx 'Relu(x)' 'Max(x, 0)' -o max.onnx",
+        ),
+    )
 
     find: str = argument(
         "the pattern to find: text, or a file; or a TOML file of replacements", metavar="FIND", reads=True
@@ -256,6 +280,8 @@ class SetDim(Editing):
     """Make dimensions of inputs symbolic, or fix them to a size."""
 
     name = "set-dim"
+    usual_line = "onnxsmith set-dim net.onnx batch=1 -o one.onnx"
+    examples = (("Make a fixed dimension symbolic", "onnxsmith set-dim one.onnx x:0=batch -o open.onnx"),)
 
     dims: tuple[str, ...] = argument(
         'the dimensions: "x:0=batch,2=height,h:1=batch" names them, x:0=1 or batch=1 gives a size', metavar="DIM"
@@ -270,6 +296,8 @@ class Strip(Editing):
     """Remove doc strings, provenance, metadata or declared shapes."""
 
     name = "strip"
+    usual_line = "onnxsmith strip net.onnx -o clean.onnx"
+    examples = (("Remove doc strings only", "onnxsmith strip net.onnx --what doc -o clean.onnx"),)
 
     what: tuple[str, ...] = option(
         "docs, provenance, metadata or shapes; repeatable; default: docs and provenance", default=(), metavar="KIND"

@@ -19,6 +19,8 @@ class VerifyRecord(Command):
     """
 
     name = "verify-record"
+    usual_line = "onnxsmith verify-record record.json"
+    examples = (("Compare the files only", "onnxsmith verify-record record.json --no-replay"),)
 
     file: str = argument("the record", metavar="FILE")
     no_replay: bool = flag("compare the files only; run nothing")

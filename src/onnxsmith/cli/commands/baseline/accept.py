@@ -14,6 +14,7 @@ class Accept(Recording):
     """Record changed models anew, with a reason that stays in the baseline."""
 
     name = "baseline accept"
+    usual_line = 'onnxsmith baseline accept models/net.onnx --reason "trained on more data"'
 
     reason: str = option("why the change is accepted", default="", metavar="TEXT")
 

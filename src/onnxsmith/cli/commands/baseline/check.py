@@ -18,6 +18,10 @@ class Check(Measuring):
     """
 
     name = "baseline check"
+    usual_line = "onnxsmith baseline check"
+    examples = (
+        ("For CI: write what changed for a reviewer", "onnxsmith baseline check --no-time --report changes.md"),
+    )
 
     allow: str = option("how much slower a model may be, beyond the noise", default="5%", metavar="SHARE")
     allow_size: str = option("how much larger a file may be", default="5%", metavar="SHARE")

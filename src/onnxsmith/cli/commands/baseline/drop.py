@@ -14,6 +14,7 @@ class Drop(OfBaseline):
     """Remove models from the baseline, with a reason that stays in it. The model files are not touched."""
 
     name = "baseline drop"
+    usual_line = 'onnxsmith baseline drop models/net.onnx --reason "replaced by new.onnx"'
 
     reason: str = option("why the models are removed", default="", metavar="TEXT")
 

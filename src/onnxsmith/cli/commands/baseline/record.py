@@ -17,6 +17,10 @@ class Record(Recording):
     """
 
     name = "baseline record"
+    usual_line = "onnxsmith baseline record models/*.onnx"
+    examples = (
+        ("Without times, for a machine that others use, too", "onnxsmith baseline record models/*.onnx --no-time"),
+    )
 
     def run(self) -> Report:
         from onnxsmith.gate.baselines import verbs

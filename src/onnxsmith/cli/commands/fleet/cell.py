@@ -15,6 +15,7 @@ class Cell(Command):
     """Compute one cell of a plan, unless the store has its row. `onnxsmith fleet list` prints the keys."""
 
     name = "fleet cell"
+    usual_line = "onnxsmith fleet cell plan.toml KEY"
 
     plan: str = argument("the plan, a TOML file", metavar="PLAN")
     key: str = argument("the key of the cell", metavar="KEY")

@@ -18,6 +18,7 @@ class List(Command):
     """
 
     name = "fleet list"
+    usual_line = "onnxsmith fleet list plan.toml"
 
     plan: str = argument("the plan, a TOML file", metavar="PLAN")
     output: str = option(

@@ -15,6 +15,7 @@ class Merge(Command):
     """Join the stores of shards into one, and show its latest run."""
 
     name = "fleet merge"
+    usual_line = "onnxsmith fleet merge one.sqlite two.sqlite -o all.sqlite"
 
     stores: tuple[str, ...] = argument("the stores of the shards", metavar="STORE…")
     output: str = option("the store to write to; it may exist", default="fleet.sqlite", short="-o", metavar="ADDRESS")

@@ -21,6 +21,11 @@ class Run(Command):
     """
 
     name = "fleet run"
+    usual_line = "onnxsmith fleet run plan.toml"
+    examples = (
+        ("Say what became worse since a run", "onnxsmith fleet run plan.toml --name today --since yesterday"),
+        ("One of three machines", "onnxsmith fleet run plan.toml --shard 1/3"),
+    )
 
     plan: str = argument("the plan, a TOML file", metavar="PLAN")
     name_: str = option("name of the run; default: the plan's name and the time", default="", name="name")

@@ -15,6 +15,8 @@ class Show(Command):
     """Show the table of a run from the store, and what changed since another run."""
 
     name = "fleet show"
+    usual_line = "onnxsmith fleet show plan.toml"
+    examples = (("As a page", "onnxsmith fleet show plan.toml --page matrix.html"),)
 
     plan: str = argument("the plan, or the store", metavar="PLAN")
     name_: str = option("name of the run; default: the latest", default="", name="name")

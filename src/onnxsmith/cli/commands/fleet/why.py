@@ -15,6 +15,7 @@ class Why(Command):
     """Run one cell of a plan again here, and show everything that its steps report."""
 
     name = "fleet why"
+    usual_line = "onnxsmith fleet why plan.toml net"
 
     plan: str = argument("the plan, a TOML file", metavar="PLAN")
     model: str = argument("the model, as the table names it", metavar="NAME")

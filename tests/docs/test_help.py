@@ -1,0 +1,193 @@
+"""The help: every command at one place, usual options that exist, and command lines that work as they stand."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import onnxsmith
+from onnxsmith.base import rooms
+from onnxsmith.base.options import fields_of
+from onnxsmith.cli import application
+from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.help import this_folder
+from onnxsmith.cli.help.situations import SITUATIONS
+from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
+from tests import gallery
+
+COMMANDS = {command.name: command for command in rooms.classes("onnxsmith.cli.commands", Command).values()}
+SHARED = {"json", "html", "report", "verbose", "quiet", "view", "record"}
+NET = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.fc(torch.relu(self.norm(self.conv(x))).mean((2, 3)))
+
+def build():
+    torch.manual_seed(0)
+    return Net(), (torch.randn(2, 3, 8, 8),)
+"""
+HEAD = """<ir_version: 10, opset_import: ["": 20]> g (float[batch,4] h) => (float[batch,4] p) { p = Softmax(h) }"""
+BAD = """<ir_version: 10, opset_import: ["": 20]>
+g (float[2,3] x) => (float[2,3] y) <int64[2] to = {5, 5}> { a = Relu(x) b = Reshape(a, to) c = Reshape(b, to) y = Neg(c) }"""
+PATCH = """
+[[step]]
+step = "replace"
+find = "Relu(x)"
+by = "Max(x, 0)"
+"""
+PLAN = """
+models = ["models/*.onnx"]
+steps = ["inspect"]
+workers = 1
+"""
+
+
+def run(line: str) -> tuple[str, int]:
+    """What a command line of the help prints, and its exit status."""
+    words = shlex.split(line)
+    assert words.pop(0) == "onnxsmith", line
+    if "<" in words:
+        at = words.index("<")
+        with mock.patch.object(sys, "stdin", io.StringIO(Path(words[at + 1]).read_text())):
+            return gallery.called(application.main, words[:at])
+    expanded = chain.from_iterable(sorted(map(str, Path().glob(one))) if "models/*" in one else [one] for one in words)
+    return gallery.called(application.main, list(expanded))
+
+
+def works(line: str) -> str:
+    text, status = run(line)
+    assert status == 0, f"{line}\n{text}"
+    return text
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the command lines name."""
+    folder = tmp_path_factory.mktemp("help")
+    rng = np.random.default_rng(0)
+    (folder / "net.py").write_text(NET)
+    (folder / "patch.toml").write_text(PATCH)
+    (folder / "plan.toml").write_text(PLAN)
+    (folder / "labels.txt").write_text("cat\ndog\nbird\nfish\n")
+    (folder / "build.log").write_text("[1/3] …\nGot invalid dimensions for input: x for the following indices\n")
+    np.savez(folder / "inputs.npz", x=rng.normal(size=(3, 3, 8, 8)).astype(np.float32))
+    for number, name in enumerate(("cat", "dog", "bird", "fish") * 4):
+        picture = Image.fromarray(rng.integers(0, 256, (8, 8, 3), np.uint8))
+        (folder / "photos" / name).mkdir(parents=True, exist_ok=True)
+        picture.save(folder / "photos" / name / f"{number}.png")
+        picture.save(folder / "photo.png")
+    save(from_text(HEAD), folder / "head.onnx")
+    save(from_text(BAD), folder / "bad.onnx")
+    (folder / "models").mkdir()
+    with gallery.inside(folder, {}):
+        works("onnxsmith export net.py:build -o net.onnx --dynamic x:0=batch")
+        with onnxsmith.edit("net.onnx", "new.onnx") as model:
+            model.replace("Relu(x)", "Max(x, 0)")
+        works("onnxsmith set-dim net.onnx batch=1 -o one.onnx")
+        works("onnxsmith outline net.onnx Head --node linear -o functions.onnx")
+        works("onnxsmith simplify net.onnx -o smaller.onnx --record record.json")
+        shutil.copy("net.onnx", "models")
+        works("onnxsmith baseline record models/*.onnx --no-time")
+        works("onnxsmith fleet run plan.toml --name yesterday")
+        for name in ("one", "two"):
+            shutil.copy("fleet.sqlite", f"{name}.sqlite")
+    return folder
+
+
+@pytest.fixture
+def here(prepared: Path, tmp_path: Path) -> Iterator[Path]:
+    shutil.copytree(prepared, tmp_path / "here")
+    with gallery.inside(tmp_path / "here", {}):
+        yield tmp_path / "here"
+
+
+def test_every_command_has_its_situation() -> None:
+    listed = [name for _, names in SITUATIONS for name in names]
+    assert sorted(listed) == sorted({name.split()[0] for name in COMMANDS})
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_usual_options_are_ten_of_its_own(name: str) -> None:
+    command = COMMANDS[name]
+    known = {field.name for field in fields_of(command)} | SHARED
+    assert set(command.usual_options) <= known
+    assert len(command.usual_options) <= 10
+    assert command.usual_line.startswith(f"onnxsmith {name}")
+
+
+@pytest.mark.parametrize("name", ["export", "simplify", "compare", "quantize", "check"])
+def test_the_long_commands_show_what_people_use(name: str) -> None:
+    shown, status = gallery.called(application.main, [name, "--help"])
+    whole, status_of_whole = gallery.called(application.main, [name, "--help-all"])
+    assert (status, status_of_whole) == (0, 0)
+    assert "--help-all" in shown
+    assert "--help-all" not in whole
+    for field in fields_of(COMMANDS[name]):
+        if field.metadata["kind"] != "argument":
+            option = "--" + (field.metadata.get("name") or field.name).rstrip("_").replace("_", "-")
+            assert f"{option} " in whole
+    assert len(shown.splitlines()) < len(whole.splitlines())
+    assert len(COMMANDS[name].examples) == 3
+
+
+KEY = "KEY"
+OTHER_PROGRAMS = {"fleet bisect"}  # makes environments with uv, which needs a network
+LINES = [
+    (name, line)
+    for name, command in COMMANDS.items()
+    for line in (command.usual_line, *dict(command.examples).values())
+]
+
+
+@pytest.mark.parametrize(("name", "line"), LINES, ids=[line.removeprefix("onnxsmith ") for _, line in LINES])
+def test_each_line_of_the_help_runs(here: Path, name: str, line: str) -> None:
+    if name in OTHER_PROGRAMS:
+        assert run(f"{line} --help")[1] == 0
+        return
+    if KEY in line:
+        with sqlite3.connect("fleet.sqlite") as store:
+            line = line.replace(KEY, store.execute("select key from rows").fetchone()[0])
+    if name == "baseline accept":
+        shutil.copy("new.onnx", "models/net.onnx")
+    text, status = run(line)
+    assert status in ((0, 1) if name in ("diff", "check", "diagnose", "guard") else (0,)), text
+
+
+def test_what_can_be_done_in_a_folder(here: Path) -> None:
+    text, status = gallery.called(application.main, [])
+    assert status == 0
+    lines = [line.strip().split("  ")[0] for line in text.splitlines() if line.startswith("  onnxsmith")]
+    assert len(lines) == 3
+    assert lines[0].startswith("onnxsmith export net.py:build")
+    for line in lines:
+        works(line)
+
+
+def test_a_folder_without_models(tmp_path: Path) -> None:
+    assert "No model is in this folder" in this_folder.page(tmp_path)
+    (tmp_path / "broken.py").write_text("import torch\ndef build(:")
+    (tmp_path / "other.py").write_text("def build():\n    pass\n")
+    (tmp_path / "needs.py").write_text("import torch\ndef build(path):\n    pass\n")
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    assert "No model is in this folder" in this_folder.page(tmp_path)
