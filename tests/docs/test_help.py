@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shlex
 import shutil
 import sqlite3
@@ -18,7 +19,7 @@ from PIL import Image
 
 import onnxsmith
 from onnxsmith.base import rooms
-from onnxsmith.base.options import fields_of
+from onnxsmith.base.options import called, fields_of
 from onnxsmith.cli import application
 from onnxsmith.cli.commands.base import Command
 from onnxsmith.cli.help import this_folder
@@ -45,14 +46,18 @@ class Net(nn.Module):
 
 def build():
     torch.manual_seed(0)
-    return Net(), (torch.randn(2, 3, 8, 8),)
+    net = Net().eval()
+    with torch.no_grad():  # pictures of other colours are of other classes
+        net.fc.weight *= 20
+        net.fc.bias -= net(torch.rand(64, 3, 1, 1).expand(64, 3, 8, 8)).mean(0)
+    return net, (torch.randn(2, 3, 8, 8),)
 """
 HEAD = """<ir_version: 10, opset_import: ["": 20]> g (float[batch,4] h) => (float[batch,4] p) { p = Softmax(h) }"""
 BAD = """<ir_version: 10, opset_import: ["": 20]>
-g (float[2,3] x) => (float[2,3] y) <int64[2] to = {5, 5}> { a = Relu(x) b = Reshape(a, to) c = Reshape(b, to) y = Neg(c) }"""
+g (float[2,3] x) => (float[2,3] y) <int64[2] to = {5, 5}> { a = Relu(x) b = Reshape(a, to) y = Neg(b) }"""
 PATCH = """
 [[step]]
-step = "replace"
+do = "replace"
 find = "Relu(x)"
 by = "Max(x, 0)"
 """
@@ -69,7 +74,7 @@ def run(line: str) -> tuple[str, int]:
     assert words.pop(0) == "onnxsmith", line
     if "<" in words:
         at = words.index("<")
-        with mock.patch.object(sys, "stdin", io.StringIO(Path(words[at + 1]).read_text())):
+        with mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(words[at + 1]).read_bytes()))):
             return gallery.called(application.main, words[:at])
     expanded = chain.from_iterable(sorted(map(str, Path().glob(one))) if "models/*" in one else [one] for one in words)
     return gallery.called(application.main, list(expanded))
@@ -81,6 +86,18 @@ def works(line: str) -> str:
     return text
 
 
+def sort_photos(rng: np.random.Generator) -> None:
+    """Makes photographs in folders by class: the class that the network sees in them."""
+    for number in range(40):
+        picture = np.clip(rng.normal(rng.integers(0, 256, 3), 30, (8, 8, 3)), 0, 255).astype(np.uint8)
+        (values,) = onnxsmith.run(
+            "net.onnx", {"x": np.float32(picture.transpose(2, 0, 1)[None] / 255)}
+        ).outputs.values()
+        folder = Path("photos", f"{int(np.argmax(values))}")
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture).save(folder / f"{number}.png")
+
+
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files that the command lines name."""
@@ -90,13 +107,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "patch.toml").write_text(PATCH)
     (folder / "plan.toml").write_text(PLAN)
     (folder / "labels.txt").write_text("cat\ndog\nbird\nfish\n")
-    (folder / "build.log").write_text("[1/3] …\nGot invalid dimensions for input: x for the following indices\n")
+    (folder / "build.log").write_text("[1/3] …\nNo Op registered for Gelu with domain_version of 17\n")
     np.savez(folder / "inputs.npz", x=rng.normal(size=(3, 3, 8, 8)).astype(np.float32))
-    for number, name in enumerate(("cat", "dog", "bird", "fish") * 4):
-        picture = Image.fromarray(rng.integers(0, 256, (8, 8, 3), np.uint8))
-        (folder / "photos" / name).mkdir(parents=True, exist_ok=True)
-        picture.save(folder / "photos" / name / f"{number}.png")
-        picture.save(folder / "photo.png")
+    Image.fromarray(rng.integers(0, 256, (8, 8, 3), np.uint8)).save(folder / "photo.png")
     save(from_text(HEAD), folder / "head.onnx")
     save(from_text(BAD), folder / "bad.onnx")
     (folder / "models").mkdir()
@@ -104,8 +117,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         works("onnxsmith export net.py:build -o net.onnx --dynamic x:0=batch")
         with onnxsmith.edit("net.onnx", "new.onnx") as model:
             model.replace("Relu(x)", "Max(x, 0)")
+        sort_photos(rng)
         works("onnxsmith set-dim net.onnx batch=1 -o one.onnx")
-        works("onnxsmith outline net.onnx Head --node linear -o functions.onnx")
+        works("onnxsmith outline net.onnx my.model::Head --node node_linear -o functions.onnx")
         works("onnxsmith simplify net.onnx -o smaller.onnx --record record.json")
         shutil.copy("net.onnx", "models")
         works("onnxsmith baseline record models/*.onnx --no-time")
@@ -130,7 +144,7 @@ def test_every_command_has_its_situation() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_usual_options_are_ten_of_its_own(name: str) -> None:
     command = COMMANDS[name]
-    known = {field.name for field in fields_of(command)} | SHARED
+    known = {called(field) for field in fields_of(command)} | SHARED
     assert set(command.usual_options) <= known
     assert len(command.usual_options) <= 10
     assert command.usual_line.startswith(f"onnxsmith {name}")
@@ -149,6 +163,24 @@ def test_the_long_commands_show_what_people_use(name: str) -> None:
             assert f"{option} " in whole
     assert len(shown.splitlines()) < len(whole.splitlines())
     assert len(COMMANDS[name].examples) == 3
+
+
+def test_the_command_line_as_data() -> None:
+    text, status = gallery.called(application.main, ["--json-usage"])
+    assert status == 0
+    usage = json.loads(text)
+    assert usage["verdicts"] == {"done": 0, "different": 1, "cannot-tell": 1, "failed": 2}
+    assert [one["name"] for one in usage["commands"]] == sorted(COMMANDS)
+    for one in usage["commands"]:
+        whole, _ = gallery.called(application.main, [*one["name"].split(), "--help-all"])
+        for option in one["options"]:
+            assert f"{option['name']} " in f"{whole} ", (one["name"], option)
+            assert isinstance(
+                option["default"],
+                {"integer": int, "number": float, "boolean": bool, "string": str}[option["type"]] | None,
+            ), option
+        assert [argument["name"] for argument in one["arguments"] if argument["name"] not in whole] == []
+        assert one["usual_line"] in whole
 
 
 KEY = "KEY"
@@ -175,6 +207,7 @@ def test_each_line_of_the_help_runs(here: Path, name: str, line: str) -> None:
 
 
 def test_what_can_be_done_in_a_folder(here: Path) -> None:
+    (here / "bad.onnx").unlink()
     text, status = gallery.called(application.main, [])
     assert status == 0
     lines = [line.strip().split("  ")[0] for line in text.splitlines() if line.startswith("  onnxsmith")]

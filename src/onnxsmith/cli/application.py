@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
-import importlib
 import inspect
 import io
 import os
@@ -15,6 +14,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -26,15 +26,16 @@ from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.spelling import typed
-from onnxsmith.cli import command_parameters, forgiving
+from onnxsmith.cli import command_parameters, families, forgiving
 from onnxsmith.cli.commands.base import Command
 from onnxsmith.cli.side_files import SideFiles
 
 T = TypeVar("T")
 
+_HELP = ["-h", "--help"]
 _PLAIN: dict[str, Any] = {
     "no_args_is_help": True,
-    "context_settings": {"help_option_names": ["-h", "--help"]},
+    "context_settings": {"help_option_names": _HELP},
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,  # plain help: importing rich would double the time of --help
 }
@@ -61,7 +62,12 @@ def main(begin: float | None = None) -> None:
     # Reports say what is not finite; a warning of numpy beside them names a line of ours, which helps nobody.
     warnings.filterwarnings("ignore", _NUMPY, RuntimeWarning)
     try:
-        _build(next(iter(sys.argv[1:]), ""))()
+        if sys.argv[1:]:
+            _build(sys.argv[1])()
+        else:
+            from onnxsmith.cli.help import this_folder
+
+            sys.stdout.write(this_folder.page(Path()))
         sys.stdout.flush()
     except OSError as error:
         known = limits.problem_of(error)
@@ -94,31 +100,31 @@ def __getattr__(name: str) -> Any:
 
 
 def _build(wanted: str = "") -> typer.Typer:
-    """Makes the application. Leaves out the other commands if `wanted` is one of them: reading their options takes as
-    long as a small command."""
+    """Makes the application. Leaves out the other commands if `wanted` is one of them, and all if it asks for help:
+    reading their options takes as long as a small command."""
     cli = typer.Typer(
         cls=forgiving.Commands, help="From a PyTorch model to an ONNX model that can be trusted.", **_PLAIN
     )
     cli.callback()(_root)
     commands = rooms.classes("onnxsmith.cli.commands", Command)
     chosen = {id_: one for id_, one in commands.items() if wanted in (id_, id_.partition("/")[0])} or commands
-    families: dict[str, typer.Typer] = {"": cli}
+    groups: dict[str, typer.Typer] = {"": cli}
+    if wanted in _HELP:
+        chosen = {}
     for id_, command in chosen.items():
         family, _, name = id_.rpartition("/")
-        if family not in families:
-            families[family] = _family(family)
-            cli.add_typer(families[family], name=family)
-        families[family].command(
+        if family not in groups:
+            groups[family] = _family(family)
+            cli.add_typer(groups[family], name=family)
+        groups[family].command(
             name, cls=forgiving.Command, help=inspect.getdoc(command), context_settings={"obj": command}
         )(_function(command))
     return cli
 
 
 def _family(name: str) -> typer.Typer:
-    """Makes the group of the commands in a folder of the room, such as `baseline`. Its help is the docstring of the
-    folder."""
-    package = importlib.import_module(f"onnxsmith.cli.commands.{name.replace('-', '_')}")
-    return typer.Typer(cls=forgiving.Commands, help=inspect.getdoc(package), **_PLAIN)
+    """Makes the group of the commands in a folder of the room, such as `baseline`."""
+    return typer.Typer(cls=forgiving.Commands, help=inspect.getdoc(families.package(name)), **_PLAIN)
 
 
 def _version(wanted: bool) -> None:

@@ -6,7 +6,6 @@ It understands what users of other tools type: their verbs name ours, and an arg
 from __future__ import annotations
 
 import difflib
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -26,12 +25,7 @@ class Commands(typer.core.TyperGroup):
     """The group of commands. For a verb that it does not have, the error names ours."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Reads the options before the command. Without any word, says what can be done in this folder."""
-        if not args and ctx.parent is None and not ctx.resilient_parsing:
-            from onnxsmith.cli.help import this_folder
-
-            typer.echo(this_folder.page(Path()))
-            ctx.exit()
+        """Reads the options before the command."""
         _read_plainly(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
@@ -39,7 +33,7 @@ class Commands(typer.core.TyperGroup):
         """Writes the commands for `--help`."""
         from onnxsmith.cli.help import pages
 
-        pages.write_commands(formatter, self.commands, by_situation=ctx.parent is None)
+        pages.write_commands(formatter, "" if ctx.parent is None else ctx.info_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Finds the command of the first word."""

@@ -195,8 +195,13 @@ class Reduce(Command):
     """
 
     name = "reduce"
-    usual_line = "onnxsmith reduce bad.onnx -o case"
-    examples = (("Keep the numbers of the weights out of the report", "onnxsmith reduce bad.onnx -o case --anonymise"),)
+    usual_line = 'onnxsmith reduce bad.onnx -o case --check "refuses onnxruntime"'
+    examples = (
+        (
+            "Keep your names and weights out of it",
+            'onnxsmith reduce bad.onnx -o case --check "refuses onnxruntime" --anonymise',
+        ),
+    )
 
     model: str = argument("the .onnx file", metavar="MODEL")
     output: str = option("the folder to write", short="-o", metavar="FOLDER", default="", writes=True)

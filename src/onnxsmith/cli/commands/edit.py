@@ -66,7 +66,7 @@ class Merge(Command):
     name = "merge"
     usual_line = "onnxsmith merge net.onnx head.onnx -o whole.onnx"
     examples = (
-        ("Name the tensors to join", "onnxsmith merge net.onnx head.onnx --wire linear=h -o whole.onnx"),
+        ("Name the tensors to join", "onnxsmith merge net.onnx head.onnx --wire output=h -o whole.onnx"),
         ("Put two models side by side", "onnxsmith merge net.onnx new.onnx --siblings -o both.onnx"),
     )
 

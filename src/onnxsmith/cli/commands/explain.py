@@ -18,10 +18,13 @@ class Explain(Command):
     With MODEL, look up the node that the message names."""
 
     name = "explain"
-    usual_line = 'onnxsmith explain "Got invalid dimensions for input: x for the following indices"'
+    usual_line = 'onnxsmith explain "No Op registered for Gelu with domain_version of 17"'
     examples = (
         ("Read a whole log", "onnxsmith explain - < build.log"),
-        ("Say which node of a model is meant", "onnxsmith explain \"running Reshape node. Name:'reshape'\" net.onnx"),
+        (
+            "Say which node of a model is meant",
+            "onnxsmith explain \"Non-zero status code returned while running Conv node. Name:'node_Conv_0'\" net.onnx",
+        ),
         ("Print the page of a problem or a rule", "onnxsmith explain fuse/conv-batchnorm"),
     )
 
@@ -48,7 +51,7 @@ class Op(Command):
     usual_line = "onnxsmith op Resize"
     examples = (
         ("As an older opset defines it", "onnxsmith op Resize --opset 13"),
-        ("An operator of onnxruntime", "onnxsmith op com.microsoft.FusedGemm"),
+        ("An operator of another domain", "onnxsmith op ai.onnx.ml::TreeEnsemble"),
     )
 
     operator: str = argument("the operator: Resize, or ai.onnx.ml::TreeEnsemble", metavar="NAME")

@@ -19,7 +19,7 @@ class Inspect(Command):
     examples = (
         ("Show all about one node or tensor", "onnxsmith inspect net.onnx relu"),
         ("Count multiply-adds and memory", "onnxsmith inspect net.onnx --costs --dim batch=1"),
-        ("List the largest weights", "onnxsmith inspect net.onnx --weights"),
+        ("Write the weights to a file of numpy", "onnxsmith inspect net.onnx --weights weights.npz"),
     )
 
     model: str = argument("an .onnx file, or ONNX text in .onnxtxt; with --program also a torch model", metavar="MODEL")

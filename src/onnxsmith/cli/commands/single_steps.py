@@ -42,7 +42,12 @@ class Expose(Editing):
 
     name = "expose"
     usual_line = "onnxsmith expose net.onnx relu -o more.onnx"
-    examples = (("All results of one operator", "onnxsmith expose net.onnx '{ producer_op = \"Relu\" }' -o more.onnx"),)
+    examples = (
+        (
+            "The result of a node, by the node's name",
+            "onnxsmith expose net.onnx '{ producer = \"node_relu\" }' -o more.onnx",
+        ),
+    )
 
     tensor: tuple[str, ...] = argument(
         "a tensor, a name with *, or a table: '{ producer = \"relu\" }'; repeatable", metavar="TENSOR"
@@ -60,7 +65,7 @@ class Extract(Editing):
     name = "extract"
     usual_line = "onnxsmith extract net.onnx --to relu -o part.onnx"
     examples = (
-        ("Cut out what lies between two tensors", "onnxsmith extract net.onnx --from relu --to linear -o rest.onnx"),
+        ("Cut out what lies between two tensors", "onnxsmith extract net.onnx --from relu --to output -o rest.onnx"),
     )
 
     start: tuple[str, ...] = option(
@@ -183,7 +188,7 @@ class Outline(Editing):
     """Make a local function of nodes, and call it in their place; the inverse of `inline`."""
 
     name = "outline"
-    usual_line = "onnxsmith outline net.onnx Head --node linear -o functions.onnx"
+    usual_line = "onnxsmith outline net.onnx my.model::Head --node node_linear -o functions.onnx"
     step_fields = MappingProxyType({"to": "function"})
 
     function: str = argument("the name of the function, domain::Name", metavar="FUNCTION")
@@ -297,7 +302,7 @@ class Strip(Editing):
 
     name = "strip"
     usual_line = "onnxsmith strip net.onnx -o clean.onnx"
-    examples = (("Remove doc strings only", "onnxsmith strip net.onnx --what doc -o clean.onnx"),)
+    examples = (("Remove doc strings only", "onnxsmith strip net.onnx --what docs -o clean.onnx"),)
 
     what: tuple[str, ...] = option(
         "docs, provenance, metadata or shapes; repeatable; default: docs and provenance", default=(), metavar="KIND"

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+import re
+from collections.abc import Sequence
 from typing import Any
 
+from onnxsmith.base import rooms
+from onnxsmith.cli import families
 from onnxsmith.cli.commands.base import Command
 from onnxsmith.cli.help.situations import SITUATIONS
 
-_LONGEST = 1000
-"""Limits the characters of a command's sentence. A choice: none is cut."""
 
-
-def write_commands(formatter: Any, commands: Mapping[str, Any], *, by_situation: bool) -> None:
-    """Writes each command with the first sentence of its help. `commands` maps the names of commands to typer's."""
-    if not by_situation:
-        _write_section(formatter, "Commands", commands, list(commands))
-        return
-    for title, names in SITUATIONS:
-        _write_section(formatter, title, commands, [name for name in names if name in commands])
-
-
-def _write_section(formatter: Any, title: str, commands: Mapping[str, Any], names: Sequence[str]) -> None:
-    rows = [(name, commands[name].get_short_help_str(_LONGEST)) for name in names]
-    if rows:
+def write_commands(formatter: Any, family: str) -> None:
+    """Writes each command with the first sentence of its help: those of a family such as `baseline`, or with "" all,
+    by situation."""
+    summaries = _summaries(family)
+    sections = SITUATIONS if not family else (("Commands", tuple(summaries)),)
+    for title, names in sections:
         with formatter.section(title):
-            formatter.write_dl(rows)
+            formatter.write_dl([(name, summaries[name]) for name in names])
+
+
+def _summaries(family: str) -> dict[str, str]:
+    found = {}
+    for id_, command in rooms.classes("onnxsmith.cli.commands", Command).items():
+        folder, _, name = id_.rpartition("/")
+        if folder == family:
+            found[name] = _first_sentence(command)
+        elif not family:
+            found[folder] = _first_sentence(families.package(folder))
+    return found
+
+
+def _first_sentence(described: object) -> str:
+    paragraph = (inspect.getdoc(described) or "").partition("\n\n")[0]
+    return re.split(r"(?<=\.)\s", " ".join(paragraph.split()))[0]
 
 
 def write_usual_line(formatter: Any, command: type[Command]) -> None:

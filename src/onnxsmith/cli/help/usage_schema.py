@@ -67,7 +67,7 @@ def _parameter(field: Field[Any], kind: Any) -> dict[str, Any]:
     about = field.metadata
     is_argument = about["kind"] == "argument"
     default = None if field.default is MISSING else field.default
-    repeats = typing.get_origin(kind) is tuple
+    repeats = typing.get_origin(kind) is tuple or field.default == ()
     return {
         "name": about.get("metavar") or field.name.upper() if is_argument else spelled(field),
         **({"short": about["short"]} if about.get("short") else {}),
