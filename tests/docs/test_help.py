@@ -177,7 +177,7 @@ def test_the_command_line_as_data() -> None:
             assert f"{option['name']} " in f"{whole} ", (one["name"], option)
             assert isinstance(
                 option["default"],
-                {"integer": int, "number": float, "boolean": bool, "string": str}[option["type"]] | None,
+                {"integer": int, "number": float | int, "boolean": bool, "string": str}[option["type"]] | None,
             ), option
         assert [argument["name"] for argument in one["arguments"] if argument["name"] not in whole] == []
         assert one["usual_line"] in whole
