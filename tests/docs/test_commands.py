@@ -19,6 +19,7 @@ DOCUMENTS = [
     "docs/editing.md",
     "docs/exporting.md",
     "docs/samples.md",
+    "docs/tour.md",
 ]
 
 FROM_A_SHELL = {"README.md", "CONTRIBUTING.md"}

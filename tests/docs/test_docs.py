@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,14 +57,14 @@ def test_changelog_fragments_are_well_formed() -> None:
         assert paragraph, f"{path.name}: one paragraph that ends with a full stop"
 
 
-def test_every_command_has_its_row_in_the_readme() -> None:
-    rows = re.findall(r"^\| `onnxsmith ([a-z-]+)` +\| \S", text(ROOT / "README.md"), re.MULTILINE)
+def test_every_command_has_its_row_in_the_tour() -> None:
+    rows = re.findall(r"^\| `onnxsmith ([a-z-]+)` +\| \S", text(ROOT / "docs/tour.md"), re.MULTILINE)
     commands = rooms.classes("onnxsmith.cli.commands", Command)  # type: ignore[type-abstract]
     assert sorted(rows) == sorted({id_.partition("/")[0] for id_ in commands})
 
 
-def test_every_exit_status_has_its_row_in_the_readme() -> None:
-    rows = re.findall(r"^\| (\d) +\| \S", text(ROOT / "README.md"), re.MULTILINE)
+def test_every_exit_status_has_its_row_in_the_tour() -> None:
+    rows = re.findall(r"^\| (\d) +\| \S", text(ROOT / "docs/tour.md"), re.MULTILINE)
     assert rows == sorted(str(verdict.exit_code) for verdict in Verdict)
 
 
@@ -72,6 +73,18 @@ def test_the_readme_shows_what_the_demo_runs() -> None:
     assert recipe
     for line in recipe[1].splitlines():
         assert f"\n$ {line.strip().removeprefix('$(BIN)/')}\n" in text(ROOT / "README.md")
+
+
+def test_the_readme_is_one_screen_to_its_rule() -> None:
+    lines = text(ROOT / "README.md").splitlines()
+    assert lines.index("---") < 60
+
+
+def test_the_chart_is_that_of_the_benchmarks() -> None:
+    sys.path.insert(0, str(ROOT / "tools"))
+    import pictures
+
+    assert text(ROOT / "docs/pictures/chart.svg") == pictures.chart()
 
 
 def test_every_room_has_its_line_in_the_architecture() -> None:
