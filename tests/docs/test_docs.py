@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from onnxsmith.base import rooms
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.commands.base import Command
+from tools import pictures
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src" / "onnxsmith"
@@ -81,9 +81,6 @@ def test_the_readme_is_one_screen_to_its_rule() -> None:
 
 
 def test_the_chart_is_that_of_the_benchmarks() -> None:
-    sys.path.insert(0, str(ROOT / "tools"))
-    import pictures
-
     assert text(ROOT / "docs/pictures/chart.svg") == pictures.chart()
 
 
