@@ -98,6 +98,14 @@ CASES: list[Case | Call] = [
         changes={"i.npz": {"x": np.ones(3, np.float32), "i": np.array([2])}},
         says=["indices from 0 to 2"],
     ),
+    Case(
+        "runtime/failed",
+        "onnxsmith bench m.onnx --dim n=2 --seconds 0.05",
+        {"m.onnx": NARROW},
+        fill={"MODEL": "m.onnx"},
+        then="onnxsmith bench corrected.onnx --dim n=2 --seconds 0.05",
+        name="an output that is declared wrongly",
+    ),
     Case("runtime/dtype-unsupported", f"{RUN} --runtime openvino", {"m.onnx": RELU.replace("float", "double")}),
     Case("runtime/dtype-unsupported", f"{RUN} --runtime onnxruntime", {"m.onnx": INT4}, name="int4"),
     Case(
