@@ -18,6 +18,8 @@ from onnxsmith.viewer.inspection.doctor import OLDEST_ONNXRUNTIME, OLDEST_TORCH,
 from tests.fixes.harness import Call, Case, helps, parameters
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
+NARROW = """<ir_version: 10, opset_import: ["": 20]>
+g (float[n,1,8] x) => (float[n,5] y) { y = Squeeze(x) }"""
 RELU = HEAD + "g (float[batch,3] x) => (float[batch,3] y) { y = Relu(x) }"
 LRN = HEAD + "g (double[1,3,8,8] x) => (double[1,3,8,8] y) { y = LRN<size = 3>(x) }"
 MINE = '<ir_version: 10, opset_import: ["": 20, "mine": 1]>\ng (float[2] x) => (float[2] y) { y = mine.Relu(x) }'

@@ -73,8 +73,8 @@ def _misdeclared_output(match: re.Match[str]) -> OnnxsmithError:
         "runtime/failed",
         f"the file declares another size of the output {match[1]} than the model gives",
         where=f"output {match[1]!r}, axis {match[2]}",
-        why=f"the axis has the size {match[3]}, and the file declares {match[4]}; a bound output has to have the declared "
-        "size",
+        why=f"the axis has the size {match[3]}, and the file declares {match[4]}; a bound output has to have "
+        "the declared size",
         fix="`onnxsmith simplify MODEL -o corrected.onnx` declares the sizes that the outputs have",
     )
 
