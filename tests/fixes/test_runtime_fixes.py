@@ -104,7 +104,6 @@ CASES: list[Case | Call] = [
         "runtime/failed",
         "onnxsmith bench m.onnx --dim n=2 --seconds 0.05",
         {"m.onnx": NARROW},
-        fill={"MODEL": "m.onnx"},
         then="onnxsmith bench corrected.onnx --dim n=2 --seconds 0.05",
         name="an output that is declared wrongly",
     ),
