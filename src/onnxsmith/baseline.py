@@ -71,13 +71,13 @@ def check(
     times: bool = True,
     seconds: float = 2.0,
     allow: float = 0.05,
-    allow_size: float = 0.05,
+    allow_size: float | None = None,
 ) -> Result:
     """Measures recorded models again on the recorded inputs, and names the cause of each change.
 
     Without `models`, all recorded models are measured. The verdict is `different` if a model is worse than recorded,
     `cannot-tell` if that cannot be told, and `failed` if a model cannot be measured. `allow` and `allow_size` are the
-    shares by which a time and a file may grow.
+    shares by which a time and a file may grow; by default a file may grow by 5%, or by 1 KiB if that is more.
 
     Raises:
         OnnxsmithError: `gate/not-in-baseline` if none of the models is recorded, nor a file; the errors of

@@ -18,6 +18,8 @@ from onnxsmith.viewer.inspection.doctor import OLDEST_ONNXRUNTIME, OLDEST_TORCH,
 from tests.fixes.harness import Call, Case, helps, parameters
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]>\n'
+NARROW = """<ir_version: 10, opset_import: ["": 20]>
+g (float[n,8] x) => (float[n,5] y) <bool[8] k = {1, 1, 1, 1, 1, 1, 1, 1}> { y = Compress<axis = 1>(x, k) }"""
 RELU = HEAD + "g (float[batch,3] x) => (float[batch,3] y) { y = Relu(x) }"
 LRN = HEAD + "g (double[1,3,8,8] x) => (double[1,3,8,8] y) { y = LRN<size = 3>(x) }"
 MINE = '<ir_version: 10, opset_import: ["": 20, "mine": 1]>\ng (float[2] x) => (float[2] y) { y = mine.Relu(x) }'
@@ -97,6 +99,14 @@ CASES: list[Case | Call] = [
         {"m.onnx": GATHER, "i.npz": {"x": np.ones(3, np.float32), "i": np.array([5])}},
         changes={"i.npz": {"x": np.ones(3, np.float32), "i": np.array([2])}},
         says=["indices from 0 to 2"],
+    ),
+    Case(
+        "runtime/failed",
+        "onnxsmith bench m.onnx --dim n=2 --seconds 0.05",
+        {"m.onnx": NARROW},
+        fill={"MODEL": "m.onnx"},
+        then="onnxsmith bench corrected.onnx --dim n=2 --seconds 0.05",
+        name="an output that is declared wrongly",
     ),
     Case("runtime/dtype-unsupported", f"{RUN} --runtime openvino", {"m.onnx": RELU.replace("float", "double")}),
     Case("runtime/dtype-unsupported", f"{RUN} --runtime onnxruntime", {"m.onnx": INT4}, name="int4"),

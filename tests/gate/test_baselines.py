@@ -175,11 +175,55 @@ def test_a_target_that_no_longer_takes_it(file: Path, monkeypatch: pytest.Monkey
         (StoredTarget("agreed", shapes="n=2"), "worse"),
         (StoredTarget("agreed", changed="without Neg"), "worse"),
         (StoredTarget("not tried"), "cannot tell"),
+        (StoredTarget("ran with other numbers"), "worse"),
     ):
         monkeypatch.setattr(target_stages, "stages", lambda *_, now=now: {"board": now})
         report = check(file)
         assert kinds(report, result) == ["target"]
         assert report.verdict is (Verdict.DIFFERENT if result == "worse" else Verdict.CANNOT_TELL)
+
+
+@pytest.mark.parametrize(("before", "now"), [("agreed", "ran"), ("ran", "agreed")])
+def test_a_second_runtime_more_or_less_is_neither_better_nor_worse(
+    file: Path, monkeypatch: pytest.MonkeyPatch, before: str, now: str
+) -> None:
+    """`agreed` needs another runtime to compare with, which one machine has and another one has not."""
+    monkeypatch.setattr(target_stages, "stages", lambda *_: {"board": StoredTarget(before)})
+    file.with_name("baseline.json").unlink()
+    verbs.record([file], file.with_name("baseline.json"), Settings(times=False, targets=("board",)))
+    monkeypatch.setattr(target_stages, "stages", lambda *_: {"board": StoredTarget(now)})
+    report = check(file)
+    assert report.verdict is Verdict.DONE
+    assert kinds(report, "changed") == ["target"]
+
+
+def test_a_limit_of_the_size_that_is_given_holds_exactly(file: Path) -> None:
+    write(file, "<float[4,2] w", "<float[9] unused = {1,2,3,4,5,6,7,8,9}, float[4,2] w")
+    assert kinds(check(file, Settings(times=False, allow_size=0.05))) == ["size"]
+
+
+def test_growth_that_is_allowed_is_shown(file: Path) -> None:
+    padding = ",".join(["0.5"] * 400)
+    write(file, "<float[4,2] w", f"<float[400] unused = {{{padding}}}, float[4,2] w")
+    report = check(file, Settings(times=False, allow_size=99))
+    assert report.verdict is Verdict.DONE
+    assert "size" in kinds(report, "changed")
+
+
+def test_each_cause_has_a_problem_of_its_own(file: Path) -> None:
+    padding = ",".join(["0.5"] * 400)
+    write(file, "<float[4,2] w", f"<float[400] unused = {{{padding}}}, float[4,2] w", "q = Neg(z)", "q = Abs(z)")
+    report = check(file)
+    assert [one.what.rpartition(": ")[2] for one in report.problems] == kinds(report)
+    fixes = {one.what.rpartition(": ")[2]: one.fix for one in report.problems}
+    assert "inspect" in fixes["size"]
+    assert "diff" in fixes["graph"]
+
+
+def test_a_model_that_cannot_be_loaded_shows_no_recorded_figures(file: Path) -> None:
+    file.write_bytes(b"\x00\x01garbage")
+    (row,) = check(file).part(Baselines).models
+    assert (row.result, row.nodes, row.bytes, row.targets) == ("failed", None, None, None)
 
 
 def test_a_real_target_is_asked(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from onnxsmith.gate.baselines.settings import Settings
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.testing import assert_not_worse
+from onnxsmith.verification import random_draws
 
 MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
 NO_TIME = Settings(times=False)
@@ -251,6 +252,15 @@ def test_baselines_of_one_folder_have_their_own_data(file: Path) -> None:
     names = {"m.onnx", "baseline.json", "baseline.zip", "a.json", "a.zip", "a.txt", "a.txt.zip"}
     assert {one.name for one in file.parent.iterdir()} == names
     assert raised(lambda: verbs.record([file], file.with_name("a.zip"), NO_TIME)).id == "gate/baseline-unreadable"
+
+
+def test_an_unsteady_model_without_a_random_node(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with a runtime that reads memory that nothing wrote."""
+    save(from_text(MODEL.replace("Neg(x)", "RandomNormalLike(x)")), file)
+    monkeypatch.setattr(random_draws, "nodes", lambda _: [])
+    found = raised(lambda: verbs.record([file], file.with_name("other.json"), NO_TIME))
+    assert (found.id, "no node draws random numbers" in found.why) == ("gate/random", True)
+    assert "compare" in found.fix
 
 
 def test_a_model_that_is_there_is_not_taken_for_another(file: Path) -> None:

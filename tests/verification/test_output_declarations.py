@@ -12,7 +12,9 @@ from onnx import parser
 
 import onnxsmith
 from onnxsmith.base.report.parts.verification import Misdeclared
+from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files.load import load
+from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.verification.output_declarations import Declarations, corrected
@@ -147,3 +149,12 @@ def test_a_wrong_dtype_is_said(given: str, clause: str, now: ir.DataType) -> Non
     wrong = Misdeclared("y", "float[n,m]", (), (({"n": 2}, (2, 8)),), given)
     assert corrected(model, [wrong]) == [clause]
     assert model.graph.outputs[0].dtype == now
+
+
+def test_runs_that_give_different_numbers_of_axes(tmp_path: Path) -> None:
+    """Squeeze without axes removes each axis of size 1, so that the rank depends on the sizes."""
+    text = '<ir_version: 10, opset_import: ["": 20]> g (float[n,1,8] x) => (float[n,5] y) { y = Squeeze(x) }'
+    save(from_text(text), tmp_path / "m.onnx")
+    result = onnxsmith.simplify(tmp_path / "m.onnx", tmp_path / "o.onnx")
+    assert result.report.verdict is Verdict.DONE
+    assert "the shape stays declared, because runs give different numbers of axes" in result.report.headline

@@ -68,6 +68,17 @@ def _index_outside(match: re.Match[str]) -> OnnxsmithError:
     )
 
 
+def _misdeclared_output(match: re.Match[str]) -> OnnxsmithError:
+    return problem(
+        "runtime/failed",
+        f"the file declares another size of the output {match[1]} than the model gives",
+        where=f"output {match[1]!r}, axis {match[2]}",
+        why=f"the axis has the size {match[3]}, and the file declares {match[4]}; a bound output has to have "
+        "the declared size",
+        fix="`onnxsmith simplify MODEL -o corrected.onnx` declares the sizes that the outputs have",
+    )
+
+
 def _operator_of_no_opset(match: re.Match[str]) -> OnnxsmithError:
     """Tells an operator that ONNX got in a later opset than the model's from one that onnxruntime does not know."""
     from onnxsmith.graph.structure import schema
@@ -124,6 +135,10 @@ _MESSAGES: tuple[tuple[str, Callable[[re.Match[str]], OnnxsmithError]], ...] = (
     (r"No Op registered for (\S+) with domain_version", _unknown_operator),
     (r"MLDataType for: tensor\((\w+)\) is not currently registered or supported", _no_such_dtype),
     (_LACKING, _not_implemented),
+    (
+        r"Got invalid dimensions for output: (\S+) for the following indices\s+index: (\d+) Got: (\d+) Expected: (\d+)",
+        _misdeclared_output,
+    ),
     (r"idx=(-?\d+) must be within the inclusive range \[(-?\d+),(-?\d+)\]", _index_outside),
 )
 

@@ -115,6 +115,11 @@ def corrected(model: ir.Model, wrong: Sequence[Misdeclared]) -> list[str]:
             continue
         found = known.get(one.name)
         if value.shape is not None and (one.axes is None or one.axes):
+            if not _has_one_rank(one):
+                said.append(
+                    f"{contradiction(one)}: the shape stays declared, because runs give different numbers of axes"
+                )
+                continue
             value.shape = _right(one, value.shape, None if found is None else found.shape)
         if one.dtype and found is not None and found.dtype == ir.DataType[one.dtype.upper()]:
             value.type = ir.TensorType(found.dtype)
@@ -146,6 +151,11 @@ def _clause(one: Misdeclared, value: ir.Value) -> str:
     sizes = dims.written(value.shape) if value.shape is not None else None
     said = f"[{','.join('?' if dim is None else str(dim) for dim in sizes)}]" if sizes is not None else ""
     return f"{was}: declared as {now}{said} now"
+
+
+def _has_one_rank(one: Misdeclared) -> bool:
+    """Whether the runs agree about the number of axes. A file has to declare one: the specification wants a shape."""
+    return len({len(shape) for _, shape in one.examples}) == 1
 
 
 def _right(one: Misdeclared, declared: ir.Shape, known: ir.Shape | None) -> ir.Shape:

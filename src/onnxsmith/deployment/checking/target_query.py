@@ -5,7 +5,9 @@ target.
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -131,7 +133,8 @@ def _accepted(blank: TargetCheck, target: Target, subject: Subject, answer: Answ
         counts=dict(counts),
         nodes=found.nodes,
         notes=(*answer.notes, *found.notes),
-        cut=found.cut,
+        differs=found.differs,
+        help=found.help,
     )
 
 
@@ -218,6 +221,8 @@ _REFERENCES = ("onnxruntime:disable", "openvino", "tract", "reference")
 """Lists the runtimes to compare with, in this order. onnxruntime without optimisations runs each node as the file has
 it. OpenVINO and tract are independent of onnxruntime. The reference evaluator is slow."""
 
+_ALONE = "install another runtime that knows its operators, such as OpenVINO: `pip install openvino`"
+"""Advises on a model that one runtime alone runs here."""
 _MOST_NAMED = 3
 """Limits the nodes that a sentence names. A choice."""
 
@@ -225,14 +230,14 @@ _MOST_NAMED = 3
 @dataclass(frozen=True)
 class Agreement:
     """Holds the result of a comparison. `why` says what differs, or why nothing can be said; `nodes` are the first
-    operations that differ. `cut` is that of `TargetCheck`."""
+    operations that differ. `help` is that of `TargetCheck`."""
 
     stage: Stage
     why: str = ""
     notes: tuple[str, ...] = ()
     nodes: tuple[NodeCheck, ...] = ()
     differs: bool = False
-    cut: tuple[str, ...] | None = None
+    help: str = ""
 
 
 def agreement(subject: Subject, runtime: str) -> Agreement:
@@ -250,7 +255,19 @@ def agreement(subject: Subject, runtime: str) -> Agreement:
     named = first_few([f"{node.op_type} {walk.node_label(node)}" for node in drawn], _MOST_NAMED)
     why = f"it draws random numbers ({named}), so that two runs differ and its outputs cannot be compared"
     note = "with fixed numbers in place of the random ones it agrees"
-    return Agreement(Stage.RAN, why, (note, *found.notes), cut=random_cut(subject.model, drawn))
+    return Agreement(
+        Stage.RAN, why, (note, *found.notes), help=_without_draws(random_cut(subject.model, drawn), runtime)
+    )
+
+
+def _without_draws(cut: Sequence[str], runtime: str) -> str:
+    """Returns how a model is checked without its random numbers; `cut` are the tensors that become its inputs."""
+    if not cut:
+        return "make the random numbers inputs of the module, and export it again"
+    words = shlex.join(word for name in cut for word in ("--from", name))
+    cut_out = f"onnxsmith extract MODEL {words} -o without_draws.onnx"
+    again = f"onnxsmith check without_draws.onnx --target {runtime}"
+    return f"make the random numbers inputs: `{cut_out}`; then check the rest of the model: `{again}`"
 
 
 def _agreement(subject: Subject, runtime: str) -> Agreement:
@@ -269,7 +286,9 @@ def _agreement(subject: Subject, runtime: str) -> Agreement:
     if not unlike and _call_limits.is_over():
         return Agreement(Stage.RAN, "not tried: a comparison of its numbers; the time limit had passed")
     if not unlike:
-        return Agreement(Stage.RAN, "no other runtime here runs the model, so that its numbers were not compared")
+        return Agreement(
+            Stage.RAN, "no other runtime here runs the model, so that its numbers were not compared", help=_ALONE
+        )
     first, *others = unlike
     differ = [name for name in others if unlike[name].differs]
     if unlike[first].differs and differ and not _call_limits.is_over():

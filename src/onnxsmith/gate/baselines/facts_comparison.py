@@ -12,10 +12,13 @@ from onnxsmith.gate.baselines.entry import Entry, StoredPort, paired
 from onnxsmith.gate.baselines.facts import Facts
 from onnxsmith.gate.baselines.outline import Outline, outline
 from onnxsmith.gate.baselines.outline_comparison import changed_weights, differ_first_in_branch, first_difference
+from onnxsmith.gate.baselines.settings import ALLOW_SIZE
 from onnxsmith.graph.structure.signature import Port
 
 _LITTLE = 1024
 """Sets the bytes by which a file may always grow. A choice: names and documentation of a small file."""
+_SHARE = 0.01
+"""Sets the share from which growth is shown that is allowed. A choice: smaller ones are shown as 0%."""
 _SHOWN = 3
 """Limits the operators and weights that a change names. A choice."""
 
@@ -114,13 +117,17 @@ def content_changes(
         yield Change("file", CHANGED, "the bytes of the file changed, its graph and its weights did not")
 
 
-def size_changes(entry: Entry, now: Facts, allow: float) -> Iterator[Change]:
-    """Yields the changes of the size of the file, and of the number of nodes."""
+def size_changes(entry: Entry, now: Facts, allow: float | None) -> Iterator[Change]:
+    """Yields the changes of the size of the file, and of the number of nodes. Without `allow`, a file may grow by
+    `ALLOW_SIZE`, and by a little in any case."""
     before, after = entry.size, sum(now.bytes.values())
-    if before and after > before * (1 + allow) and after - before > _LITTLE:
-        what = f"{size(before)} became {size(after)}, {after / before - 1:.0%} more; {allow:.0%} is allowed"
-        yield Change("size", WORSE, what)
-    elif after < before * (1 - allow):
+    most, little = (ALLOW_SIZE, _LITTLE) if allow is None else (allow, 0)
+    grown = f"{size(before)} became {size(after)}, {after / before - 1:.0%} more" if before else ""
+    if before and after > before * (1 + most) and after - before > little:
+        yield Change("size", WORSE, f"{grown}; {most * 100:.3g}% is allowed")
+    elif before and after > before * (1 + _SHARE) and after - before > _LITTLE:
+        yield Change("size", CHANGED, f"{grown}, which is allowed")
+    elif after < before * (1 - most):
         yield Change("size", BETTER, f"{size(before)} became {size(after)}")
     old, new = entry.node_count, sum(now.nodes.values())
     if old != new:

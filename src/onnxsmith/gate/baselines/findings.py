@@ -111,7 +111,7 @@ def _importance(one: Found) -> tuple[int, int]:
 
 def _row(one: Found) -> BaselineModel:
     if one.held is None or one.entry is None:
-        return row(one.name, one.result, one.entry) if one.entry else BaselineModel(one.name, one.result)
+        return BaselineModel(one.name, one.result)
     stages = {name: target.stage for name, target in (one.held.targets or {}).items()}
     inputs = len(one.entry.cases)
     return BaselineModel(one.name, one.result, inputs, one.held.nodes, one.held.bytes, one.held.time, stages or None)
@@ -152,27 +152,32 @@ def _problems(baseline: Baseline, one: Found, settings: Settings) -> Iterator[Pr
     file = baseline.file_of(one.name)
     untimed = settings.time_option(timed=one.entry.times is not None)
     accept = f'`{baseline.command("accept", file)} --reason "why it changed"{untimed}`'
-    worse = [change for change in one.changes if change.result == WORSE]
-    if worse:
-        help_ = _FIXES[worse[0].kind].format(file=shlex.quote(str(file)), recorded=_recorded(baseline, one.name))
+    for kind in _worse_kinds(one):
+        said = [change.what for change in one.changes if change.result == WORSE and change.kind == kind]
         yield Problem(
             "gate/worse",
-            f"{one.name} is worse than its baseline: {', '.join(_worse_kinds(one))}",
+            f"{one.name} is worse than its baseline: {kind}",
             where=str(baseline.path),
-            why="; ".join(f"{change.kind}: {change.what}" for change in worse[:_SHOWN]),
-            fix=f"{help_}; if the change is meant, {accept}",
+            why="; ".join(f"{kind}: {what}" for what in said[:_SHOWN]),
+            fix=f"{_help(kind, one.entry, baseline, file)}; if the change is meant, {accept}",
         )
     unknown = [change for change in one.changes if change.result == UNKNOWN]
     if unknown:
-        yield _not_compared(baseline, one.name, unknown, accept, untimed)
+        moved = bool(one.held is not None and one.held.moved)
+        yield _not_compared(baseline, one.name, unknown, accept, untimed, moved=moved)
 
 
-def _not_compared(baseline: Baseline, name: str, unknown: Sequence[Change], accept: str, untimed: str) -> Problem:
+def _not_compared(
+    baseline: Baseline, name: str, unknown: Sequence[Change], accept: str, untimed: str, *, moved: bool
+) -> Problem:
+    """Returns the problem of what could not be compared. `moved` says that versions or the machine are others."""
     kinds = {change.kind for change in unknown}
     file = shlex.quote(str(baseline.file_of(name)))
     again = f"onnxsmith baseline record {file} --input inputs.npz -o other.json{untimed}"
-    if "slower" in kinds:
-        fix = "leave the times out: --no-time; or measure longer: --seconds 10; or keep a baseline for each machine"
+    if "slower" in kinds and moved:
+        fix = f"leave the times out: --no-time; or record them anew, {accept}; or keep a baseline for each machine"
+    elif "slower" in kinds:
+        fix = "measure longer: --seconds 10; or leave the times out: --no-time"
     elif kinds & {"weights", "graph"}:
         fix = f"record inputs that reach what changed: `{again}`; if the change is meant, {accept}"
     else:
@@ -201,6 +206,22 @@ _FIXES = {
     "nodes": "`onnxsmith simplify {file} -o simplified.onnx` removes what is not needed",
 }
 """Maps the cause of a change to what helps to find or undo it."""
+
+
+_WITHOUT_OPTIMISATION = (
+    "compare with the same runtime without its optimisations: "
+    "`onnxsmith compare {file}@{runtime}:disable {file} --per-layer`"
+)
+"""Helps with a model whose operators the runtime of ONNX does not know."""
+
+
+def _help(kind: str, entry: Entry, baseline: Baseline, file: Path) -> str:
+    """Returns what helps to find or undo a change of a cause."""
+    text = _FIXES[kind]
+    if kind in ("runtime", "machine") and any("::" in op for op in entry.nodes):
+        text = _WITHOUT_OPTIMISATION
+    recorded = _recorded(baseline, baseline.name_of(file))
+    return text.format(file=shlex.quote(str(file)), recorded=recorded, runtime=entry.runtime)
 
 
 def _recorded(baseline: Baseline, name: str) -> str:

@@ -102,16 +102,16 @@ def _with_numbers(
     causes = list(in_order(one for one in own if one.kind in ("weights", "graph")))
     for one in own:
         more = said if one in causes[:1] else ""
-        also = f"; {', '.join(versions)}" if more and versions else ""
+        also = f"; versions changed, too, and may be the cause: {', '.join(versions)}" if more and versions else ""
         yield Change(one.kind, one.result, f"{one.what}; {more}{also}" if more else one.what)
     if not wrong or causes:
         return
     if of_interface:
         yield Change("interface", WORSE, f"with the same graph and weights: {said}")
     elif versions:
-        yield Change("runtime", WORSE, f"the same file gives other numbers; {', '.join(versions)}: {said}")
+        yield Change("runtime", WORSE, f"the same graph and weights give other numbers; {', '.join(versions)}: {said}")
     elif machine:
-        yield Change("machine", WORSE, f"the same file gives other numbers; {', '.join(machine)}: {said}")
+        yield Change("machine", WORSE, f"the same graph and weights give other numbers; {', '.join(machine)}: {said}")
     else:
-        what = "the same file gives other numbers with the same versions on the same machine"
+        what = "the same graph and weights give other numbers with the same versions on the same machine"
         yield Change("unsteady", WORSE, f"{what}: {said}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import onnx_ir as ir
 
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError, problem
@@ -22,6 +25,7 @@ from onnxsmith.gate.baselines.settings import Settings, size_texts
 from onnxsmith.gate.baselines.stored_values import restored, stored
 from onnxsmith.graph.structure import dim_ranges
 from onnxsmith.runtimes import base as runtimes
+from onnxsmith.verification import random_draws
 from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.inputs.size_limits import names, refuse_unknown
@@ -41,7 +45,7 @@ def entry_of(
     runtime = settings.runtime or (before.runtime if before is not None else runtimes.default())
     sizes = _sizes(settings, before, now)
     tolerance = settings.tolerance if settings.tolerance is not None or before is None else before.tolerance
-    with stage("record"), _of_baselines():
+    with stage("record"), _of_baselines(now.model, file):
         declared = ranges(sizes, now.interface.symbols(), now.interface, str(file))
 
         def make(given: Sequence[Feed], asked: Mapping[str, Range]) -> Golden:
@@ -123,12 +127,23 @@ def _golden(
 
 
 @contextmanager
-def _of_baselines() -> Iterator[None]:
+def _of_baselines(model: ir.Model, file: Path) -> Iterator[None]:
     """Says the problems of recorded data in the words of baselines: other verbs hand them over in a bundle."""
     try:
         yield
     except OnnxsmithError as error:
         found = error.problem
+        if found.id == "bundle/random" and not random_draws.nodes(model):
+            name = shlex.quote(str(file))
+            raise problem(
+                "gate/random",
+                "every output differs from run to run, so there is nothing to compare a later run with",
+                where=found.where,
+                why="no node draws random numbers: the runtime gave other numbers in two runs on one input, as if it "
+                "read memory that nothing wrote",
+                fix=f"find the node: `onnxsmith compare {name}@reference {name} --per-layer`; or record what another "
+                "runtime gives: --runtime openvino",
+            ) from error
         if found.id == "bundle/random":
             raise problem(
                 "gate/random",

@@ -15,13 +15,16 @@ SECONDS = 2.0
 """Sets the seconds in which a model is measured. A choice: with eight rounds, of which each starts a process, a small
 model takes three to five seconds. docs/benchmarks.md has the intervals."""
 ALLOW = 0.05
-"""Sets the share by which a file may grow, and a time. A choice, that of `bench`."""
+"""Sets the share by which a time may grow. A choice, that of `bench`."""
+ALLOW_SIZE = 0.05
+"""Sets the share by which a file may grow, beside the bytes that any file may grow by. A choice."""
 
 
 @dataclass(frozen=True)
 class Settings:
     """Holds the options: what is recorded, and what is allowed. `sizes` are those of generated inputs; `tolerance` is
-    the allowed difference of all float outputs, None for the one that rounding explains.
+    the allowed difference of all float outputs, None for the one that rounding explains. `allow_size` is the share by
+    which a file may grow, exactly; None for `ALLOW_SIZE` or 1 KiB, whichever is more.
 
     Raises:
         OnnxsmithError: `verify/tolerance`, `input/syntax` for a limit with which nothing could be found.
@@ -36,7 +39,7 @@ class Settings:
     seconds: float = SECONDS
     seed: int = 0
     allow: float = ALLOW
-    allow_size: float = ALLOW
+    allow_size: float | None = None
 
     def __post_init__(self) -> None:
         if self.tolerance is not None:
@@ -44,7 +47,7 @@ class Settings:
         if self.times:
             refuse_no_time(self.seconds)
         for name, share in (("allow", self.allow), ("allow_size", self.allow_size)):
-            if not is_usable(share):
+            if share is not None and not is_usable(share):
                 raise problem("input/syntax", f"{name}={share:g} is not a share", fix=f"write {name}=0.05 for 5%")
 
     def time_option(self, *, timed: bool) -> str:

@@ -12,7 +12,11 @@ from onnxsmith.deployment.checking.check import check
 from onnxsmith.gate.baselines.change import Change
 from onnxsmith.gate.baselines.entry import StoredTarget
 
-_STAGES = [stage.value for stage in Stage]
+_DIFFERS = "ran with other numbers"
+"""Stands for the stage of a target whose numbers are others than those of another runtime."""
+_STAGES = [*(stage.value for stage in Stage if stage not in (Stage.RAN, Stage.AGREED)), _DIFFERS, Stage.RAN.value]
+"""Orders the stages. `agreed` is not more than `ran`: it says whether this machine has a second runtime to compare
+with, and a baseline compares the numbers itself."""
 
 
 def stages(file: Path, targets: Sequence[str], values: Mapping[str, Any]) -> dict[str, StoredTarget]:
@@ -24,7 +28,10 @@ def stages(file: Path, targets: Sequence[str], values: Mapping[str, Any]) -> dic
     if not targets:
         return {}
     part = check(file, targets, inputs=[values] if values else ()).report.part(TargetChecks)
-    return {one.target: StoredTarget(one.stage.value, one.shapes, one.version, one.changed) for one in part.checks}
+    return {
+        one.target: StoredTarget(_DIFFERS if one.differs else one.stage.value, one.shapes, one.version, one.changed)
+        for one in part.checks
+    }
 
 
 def target_changes(before: Mapping[str, StoredTarget], now: Mapping[str, StoredTarget]) -> Iterator[Change]:
@@ -37,6 +44,8 @@ def target_changes(before: Mapping[str, StoredTarget], now: Mapping[str, StoredT
         a, b = _rank(old), _rank(new)
         said = f"{name} {_said(old)}, and now {_said(new)}"
         said += f"; its version was {old.version} and is {new.version}" if old.version != new.version else ""
+        if {old.stage, new.stage} == {Stage.RAN, Stage.AGREED}:
+            said += ": whether its numbers are compared with another runtime depends on which are installed"
         if a != b:
             yield Change("target", WORSE if b < a else BETTER, said)
         elif old.stage != new.stage or (old.shapes != new.shapes and old.shapes == "dynamic"):
@@ -46,6 +55,7 @@ def target_changes(before: Mapping[str, StoredTarget], now: Mapping[str, StoredT
 def _rank(one: StoredTarget) -> tuple[int, bool]:
     """Returns a rank that orders outcomes: the stage of the file as it is, then whether its sizes may stay open."""
     stage = Stage.REFUSED.value if one.changed else one.stage
+    stage = Stage.RAN.value if stage == Stage.AGREED else stage
     return (_STAGES.index(stage) if stage in _STAGES else 0, one.shapes == "dynamic")
 
 

@@ -56,6 +56,13 @@ def _is_same(one: Floats, other: Floats) -> bool:
     return bool(one.size and rms(one - other) <= _CLOSE * max(rms(one), rms(other)))
 
 
+def _are_moved(one: Floats, other: Floats, ours: Floats, theirs: Floats) -> bool:
+    """Whether two tensors that hold the right and the wrong numbers in other places are the same, up to a small part of
+    the difference between the right and the wrong tensor."""
+    apart = rms(theirs - ours)
+    return bool(one.size and rms(one - other) <= _CLOSE * min(apart, max(rms(one), rms(other))))
+
+
 def _differing(ours: Floats, theirs: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     return np.asarray(np.abs(theirs - ours) > _CLOSE * rms(ours))
 
@@ -100,11 +107,13 @@ def _moved(ours: Floats, theirs: Floats) -> Iterator[str]:
 def _turned(ours: Floats, theirs: Floats) -> Iterator[str]:
     """Yields a flip of the tensor, or an exchange of two axes."""
     for axis, size in enumerate(ours.shape):
-        if size > 1 and _is_same(np.flip(ours, axis), theirs):
+        if size > 1 and _are_moved(np.flip(ours, axis), theirs, ours, theirs):
             yield f"in reverse along axis {axis}"
     for one in range(ours.ndim):
         for other in range(one + 1, ours.ndim):
-            if ours.shape[one] == ours.shape[other] > 1 and _is_same(np.swapaxes(ours, one, other), theirs):
+            if ours.shape[one] == ours.shape[other] > 1 and _are_moved(
+                np.swapaxes(ours, one, other), theirs, ours, theirs
+            ):
                 yield f"axes {one} and {other} are exchanged"
 
 
@@ -114,9 +123,9 @@ def _shifted(ours: Floats, theirs: Floats) -> Iterator[str]:
         for by in range(1, min(_FURTHEST, size - 2) + 1):
             early, late = ([slice(None)] * ours.ndim for _ in range(2))
             early[axis], late[axis] = slice(0, size - by), slice(by, size)
-            if _is_same(ours[tuple(early)], theirs[tuple(late)]):
+            if _are_moved(ours[tuple(early)], theirs[tuple(late)], ours, theirs):
                 yield f"shifted by {by} along axis {axis}"
-            if _is_same(ours[tuple(late)], theirs[tuple(early)]):
+            if _are_moved(ours[tuple(late)], theirs[tuple(early)], ours, theirs):
                 yield f"shifted by -{by} along axis {axis}"
 
 
@@ -128,9 +137,9 @@ def _reordered(ours: Floats, theirs: Floats) -> Iterator[str]:
         rows, others = (np.moveaxis(one, axis, 0).reshape(size, -1) for one in (ours, theirs))
         # Sorted by first element, then by sum, equal slices lie at equal positions.
         order = [np.lexsort((one.sum(1), one[:, 0])) for one in (rows, others)]
-        if rows.shape[1] > 1 and _is_same(rows[order[0]], others[order[1]]):
+        if rows.shape[1] > 1 and _are_moved(rows[order[0]], others[order[1]], ours, theirs):
             yield f"the same slices along axis {axis} in another order"
-    if _is_same(np.sort(ours, axis=None), np.sort(theirs, axis=None)):
+    if _are_moved(np.sort(ours, axis=None), np.sort(theirs, axis=None), ours, theirs):
         yield "the same numbers in another order"
 
 

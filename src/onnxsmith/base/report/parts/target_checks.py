@@ -77,9 +77,10 @@ class TargetCheck:
     """Why the target refuses the unchanged file, if something was changed."""
     symbols: str = ""
     """Why the target takes the file only at the fixed sizes in `shapes`."""
-    cut: tuple[str, ...] | None = None
-    """The tensors from which the model computes its outputs without drawing random numbers, () if there are none; None
-    if random numbers are not why its outputs cannot be compared."""
+    differs: bool = False
+    """Whether its numbers are others than those of another runtime."""
+    help: str = ""
+    """What lets more be said of its numbers, with MODEL for the file; "" for an input of the user's."""
 
 
 @dataclass(frozen=True)
@@ -191,14 +192,9 @@ def _other_way(check: TargetCheck, model: str) -> str:
 
 
 def _given(check: TargetCheck, model: str, names: Sequence[str]) -> str:
-    """Returns the advice for a target whose numbers prove nothing: to give an input, or to make random numbers one."""
-    if check.cut:
-        cut = shlex.join(word for name in check.cut for word in ("--from", name))
-        command = f"onnxsmith extract {shlex.quote(model)} {cut} -o without_draws.onnx"
-        again = f"onnxsmith check without_draws.onnx --target {shlex.quote(check.target)}"
-        return f"make the random numbers inputs: `{command}`; then check the rest of the model: `{again}`"
-    if check.cut is not None:
-        return "make the random numbers inputs of the module, and export it again"
+    """Returns the advice for a target whose numbers prove nothing."""
+    if check.help:
+        return check.help.replace("MODEL", shlex.quote(model))
     arrays = ", ".join(f"{name}=…" for name in names[:_FEW]) + (", …" if len(names) > _FEW else "")
     return (
         f"give an input that the model is meant for: write it by numpy.savez('inputs.npz', **dict({arrays})) and add "

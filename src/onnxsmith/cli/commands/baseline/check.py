@@ -24,7 +24,9 @@ class Check(Measuring):
     )
 
     allow: str = option("how much slower a model may be, beyond the noise", default="5%", metavar="SHARE")
-    allow_size: str = option("how much larger a file may be", default="5%", metavar="SHARE")
+    allow_size: str = option(
+        "how much larger a file may be; default: 5%, or 1 KiB if that is more", default="", metavar="SHARE"
+    )
 
     def run(self) -> Report:
         from onnxsmith.deployment.benching.bench_options import share
@@ -35,6 +37,6 @@ class Check(Measuring):
             times=not self.no_time,
             seconds=self.seconds,
             allow=share(self.allow, "--allow 5%"),
-            allow_size=share(self.allow_size, "--allow-size 5%"),
+            allow_size=share(self.allow_size, "--allow-size 5%") if self.allow_size else None,
         )
         return verbs.check(self.models, self.file, settings)
