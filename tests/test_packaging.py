@@ -102,6 +102,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert "onnxsmith/py.typed" in names
     assert "onnxsmith/cli/render/report.html.jinja" in names
     assert any(name.startswith("onnxsmith/viewer/pages/") and name.endswith(".md") for name in names)
+    assert "onnxsmith/SKILL.md" in names
     assert any(name.endswith("/LICENSE") for name in names)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shlex
 import shutil
 import sqlite3
@@ -20,13 +21,15 @@ from PIL import Image
 import onnxsmith
 from onnxsmith.base import rooms
 from onnxsmith.base.options import called, fields_of
+from onnxsmith.base.report.parts.target_checks import Stage
+from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli import application
 from onnxsmith.cli.commands.base import Command
 from onnxsmith.cli.help import this_folder
 from onnxsmith.cli.help.situations import SITUATIONS
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
-from tests import gallery
+from tests import advice, gallery
 
 COMMANDS = {command.name: command for command in rooms.classes("onnxsmith.cli.commands", Command).values()}
 SHARED = {"json", "html", "report", "verbose", "quiet", "view", "record"}
@@ -181,6 +184,23 @@ def test_the_command_line_as_data() -> None:
             ), option
         assert [argument["name"] for argument in one["arguments"] if argument["name"] not in whole] == []
         assert one["usual_line"] in whole
+
+
+SKILL = (Path(onnxsmith.__file__).parent / "SKILL.md").read_text(encoding="utf-8")
+
+
+def test_the_skill_names_what_there_is() -> None:
+    """Its commands, their options, the verdicts with their exit statuses, and the stages of targets."""
+    lines = re.findall(r"`(onnxsmith (?!COMMAND)[^`]+)`", SKILL)
+    assert len(lines) > 15
+    assert [fault for line in lines for fault in advice.faults(f"`{line}`") if "--json-usage" not in line] == []
+    rows = re.findall(r"^\| `([a-z-]+)` +\| (\d) ", SKILL, re.MULTILINE)
+    assert dict(rows) == {one.value: str(one.exit_code) for one in Verdict}
+    for stage in ("parsed", "built", "ran", "agreed", "fits the table"):
+        assert f"`{stage}`" in SKILL
+        assert stage in {one.value for one in Stage}
+    known = {text for one in advice.options().values() for text in one}
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", SKILL)) <= known | {"--json-usage", "--help-all"}
 
 
 KEY = "KEY"
