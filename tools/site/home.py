@@ -1,0 +1,34 @@
+"""Writes the home page: what onnxsmith is, how to install it, and the commands by situation."""
+
+from __future__ import annotations
+
+from tools.site.markdown import fenced
+from tools.site.reference import commands
+
+_TEXT = """\
+# onnxsmith
+
+onnxsmith turns a PyTorch model into an ONNX model that can be trusted: the result of every step is compared with the
+model before it, and a file is written only if the two agree.
+
+## Install
+
+{install}
+
+`cpu` installs ONNX Runtime, which runs models. `torch` installs what exporting needs; a machine that only checks,
+changes or runs ONNX files can do without it. onnxsmith needs Python 3.11 or later;
+[Platforms](platforms.md) lists systems and versions.
+
+## Commands
+
+Each command is also a [function of Python](reference/python.md). What a command finds wrong has an id, and
+[a page](reference/problems/index.md).
+
+{commands}
+"""
+_INSTALL = 'pip install "onnxsmith[cpu,torch]"'
+
+
+def page() -> str:
+    """Returns the home page."""
+    return _TEXT.format(install=fenced(_INSTALL, "sh"), commands=commands.by_situation("reference/commands/", level=3))

@@ -1,0 +1,152 @@
+"""Writes the page of the functions and classes of Python, from their source: torch need not be installed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnxsmith
+from tools.site.markdown import code, escaped, fenced, from_docstring, table
+from tools.site.reference.problems import linked
+
+_SOURCE = Path(onnxsmith.__file__).parent
+_FACES = {
+    "onnxsmith": "__init__.py",
+    "onnxsmith.baseline": "baseline.py",
+    "onnxsmith.testing": "testing/__init__.py",
+    "onnxsmith.compat": "compat/__init__.py",
+}
+"""Lists the modules that users import from."""
+_HEAD = """\
+# Python
+
+This page lists the public functions and classes of onnxsmith, with their arguments.
+[What is public](../stability.md) says how they may change.
+"""
+_LONGEST = 88
+"""Limits the characters of a signature on one line."""
+
+Definition = ast.FunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True)
+class Name:
+    """A public name: the module that users import it from, and its definition."""
+
+    face: str
+    name: str
+    definition: Definition
+
+
+def pages() -> dict[str, str]:
+    """Returns the page by its path on the site."""
+    parts = [_HEAD]
+    for face in _FACES:
+        parts.append(f"## {face}")
+        parts += [_entry(one) for one in names(face)]
+    return {"reference/python.md": linked("\n\n".join(parts), "problems/") + "\n"}
+
+
+def names(face: str) -> Iterator[Name]:
+    """Yields the public names of a module, in the order of the alphabet, but constants such as the version."""
+    tree = _tree(_SOURCE / _FACES[face])
+    homes = {alias.name: one.module for one in ast.walk(tree) if isinstance(one, ast.ImportFrom) for alias in one.names}
+    defined = _defined(tree)
+    for name in sorted(_listed(tree) or _inside(tree), key=str.lower):
+        if name in defined:
+            yield Name(face, name, defined[name])
+        elif homes.get(name, "_version").rpartition(".")[2] != "_version":
+            path = str(homes[name]).replace(".", "/").removeprefix("onnxsmith/")
+            file = _SOURCE / f"{path}.py"
+            yield Name(face, name, _defined(_tree(file))[name])
+
+
+def _tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def _defined(tree: ast.Module) -> dict[str, Definition]:
+    return {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef | ast.ClassDef)}
+
+
+def _listed(tree: ast.Module) -> list[str]:
+    """Returns the names in `__all__`."""
+    for one in tree.body:
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and one.targets[0].id == "__all__":
+            return list(ast.literal_eval(one.value))
+    return []
+
+
+def _inside(tree: ast.Module) -> list[str]:
+    """Returns the names that a module without `__all__` imports again under their own name."""
+    imports = [alias for one in ast.walk(tree) if isinstance(one, ast.ImportFrom) for alias in one.names]
+    return [alias.name for alias in imports if alias.asname == alias.name]
+
+
+def _entry(name: Name) -> str:
+    definition = name.definition
+    anchor = name.name if name.face == "onnxsmith" else f"{name.face.rpartition('.')[2]}-{name.name}"
+    parts = [f"### {escaped(f'{name.face}.{name.name}')} {{ #{anchor} }}"]
+    if isinstance(definition, ast.FunctionDef):
+        parts.append(fenced(_signature(name.name, definition), "python"))
+    parts.append(from_docstring(ast.get_docstring(definition) or "", "python"))
+    if isinstance(definition, ast.ClassDef):
+        parts += _members(definition)
+    return "\n\n".join(one for one in parts if one)
+
+
+def _signature(name: str, function: ast.FunctionDef, *, is_method: bool = False) -> str:
+    args = function.args
+    plain = [*args.posonlyargs, *args.args]
+    defaults = [None] * (len(plain) - len(args.defaults)) + list(args.defaults)
+    pairs = list(zip(plain, defaults, strict=True))[1 if is_method else 0 :]
+    shown = [_argument(one, default) for one, default in pairs]
+    if args.vararg:
+        shown.append("*" + _argument(args.vararg, None))
+    elif args.kwonlyargs:
+        shown.append("*")
+    shown += [_argument(one, default) for one, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+    if args.kwarg:
+        shown.append("**" + _argument(args.kwarg, None))
+    result = f" -> {ast.unparse(function.returns)}" if function.returns else ""
+    line = f"{name}({', '.join(shown)}){result}"
+    return line if len(line) <= _LONGEST else f"{name}(\n    " + ",\n    ".join(shown) + f",\n){result}"
+
+
+def _argument(argument: ast.arg, default: ast.expr | None) -> str:
+    shown = argument.arg + (f": {ast.unparse(argument.annotation)}" if argument.annotation else "")
+    if default is None:
+        return shown
+    return f"{shown}{' = ' if argument.annotation else '='}{ast.unparse(default)}"
+
+
+def _members(class_: ast.ClassDef) -> Iterator[str]:
+    """Yields the fields, the values and the methods of a class."""
+    fields = [one for one in class_.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)]
+    rows = [(code(ast.unparse(one.target)), code(ast.unparse(one.annotation)), *_field(one.value)) for one in fields]
+    if rows:
+        yield table(("field", "type", "default", "what it is"), rows)
+    values = [one for one in class_.body if isinstance(one, ast.Assign)]
+    if values:
+        yield table(("value", ""), [(code(ast.unparse(one.targets[0])), code(ast.unparse(one.value))) for one in values])
+    for one in class_.body:
+        if isinstance(one, ast.FunctionDef) and not one.name.startswith("_") and ast.get_docstring(one):
+            kinds = {ast.unparse(mark) for mark in one.decorator_list}
+            yield f"#### {escaped(f'{class_.name}.{one.name}')}"
+            if "property" not in kinds:
+                yield fenced(_signature(one.name, one, is_method="staticmethod" not in kinds), "python")
+            yield from_docstring(ast.get_docstring(one) or "", "python")
+
+
+def _field(value: ast.expr | None) -> tuple[str, str]:
+    """Returns the default of a field, and what its declaration as an option says about it."""
+    if not isinstance(value, ast.Call):
+        return code(ast.unparse(value)) if value else "", ""
+    called = ast.unparse(value.func)
+    default = next((one.value for one in value.keywords if one.arg == "default"), None)
+    if called not in ("option", "flag"):
+        return code(ast.unparse(default)) if default else "", ""
+    usual = "False" if called == "flag" else "None"
+    return code(ast.unparse(default) if default else usual), escaped(ast.literal_eval(value.args[0]))
