@@ -21,8 +21,8 @@ changes or runs ONNX files can do without it. onnxsmith needs Python 3.11 or lat
 
 ## Commands
 
-Each command is also a [function of Python](reference/python.md). What a command finds wrong has an id, and
-[a page](reference/problems/index.md).
+Most commands are also [functions of Python](reference/python.md). A problem that a command reports has an id, and
+[a page](reference/problems/index.md) with its causes and what helps.
 
 {commands}
 """

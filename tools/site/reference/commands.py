@@ -71,7 +71,7 @@ def _page(command: Mapping[str, Any]) -> str:
             parts += [f"{escaped(one['what'])}:", fenced(one["line"], "sh")]
     if command["arguments"]:
         rows = [(code(one["name"]), _needed(one), escaped(one["help"])) for one in command["arguments"]]
-        parts += ["## Arguments", table(("argument", "", "what it is"), rows)]
+        parts += ["## Arguments", table(("argument", "given", "what it is"), rows)]
     rows = [(_names(one), _value(one), _default(one), escaped(one["help"])) for one in command["options"]]
     parts += ["## Options", table(("option", "value", "default", "what it does"), rows)]
     return "\n\n".join(parts) + "\n"

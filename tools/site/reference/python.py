@@ -42,7 +42,7 @@ class Name:
 
 def pages() -> dict[str, str]:
     """Returns the page by its path on the site."""
-    parts = [_HEAD]
+    parts = [_HEAD.strip()]
     for face in _FACES:
         parts.append(f"## {face}")
         parts += [_entry(one) for one in names(face)]
@@ -127,10 +127,11 @@ def _members(class_: ast.ClassDef) -> Iterator[str]:
     fields = [one for one in class_.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)]
     rows = [(code(ast.unparse(one.target)), code(ast.unparse(one.annotation)), *_field(one.value)) for one in fields]
     if rows:
-        yield table(("field", "type", "default", "what it is"), rows)
+        width = 4 if any(row[3] for row in rows) else 3
+        yield table(("field", "type", "default", "what it is")[:width], [row[:width] for row in rows])
     values = [one for one in class_.body if isinstance(one, ast.Assign)]
     if values:
-        yield table(("value", ""), [(code(ast.unparse(one.targets[0])), code(ast.unparse(one.value))) for one in values])
+        yield table(("name", "value"), [(code(ast.unparse(one.targets[0])), code(ast.unparse(one.value))) for one in values])
     for one in class_.body:
         if isinstance(one, ast.FunctionDef) and not one.name.startswith("_") and ast.get_docstring(one):
             kinds = {ast.unparse(mark) for mark in one.decorator_list}

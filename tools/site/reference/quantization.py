@@ -20,7 +20,7 @@ def pages() -> dict[str, str]:
     """Returns the page by its path on the site."""
     methods = rooms.classes("onnxsmith.precision.methods", Method)
     rows = [(f"[`{id_}`](#{id_})", escaped(one.title), _data(one), str(one.opset)) for id_, one in methods.items()]
-    parts = [_HEAD, table(("method", "result", "data", "oldest opset"), rows)]
+    parts = [_HEAD.strip(), table(("method", "result", "data", "oldest opset"), rows)]
     parts += [_method(id_, one) for id_, one in methods.items()]
     return {"reference/quantization.md": "\n\n".join(parts) + "\n"}
 

@@ -28,7 +28,7 @@ def pages() -> dict[str, str]:
     judges = rooms.classes("onnxsmith.targets.judges", Target)
     profiles = {name: profile_reader.named(name) for name in profile_reader.built_in()}
     parts = [
-        _HEAD,
+        _HEAD.strip(),
         table(
             ("target", "software", "what it reaches"),
             [(f"[`{id_}`](#{id_})", escaped(one.title), _reached(one)) for id_, one in judges.items()],
