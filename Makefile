@@ -149,7 +149,7 @@ bench: $(BENCH_STAMP) $(MODELOPT_STAMP) $(PACKAGES_STAMP) ## measure, beside oth
 	$(BENCH)/python benchmarks/quantized_in_torch.py
 
 docs: $(DOCS_STAMP) ## build the documentation site in build/site, which can be opened from disk
-	$(DOCS)/python -m tools.site
+	$(DOCS)/python -m tools.documentation
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/mkdocs build --quiet --strict --config-file build/mkdocs.yml
 	@echo "build/site/index.html"
 

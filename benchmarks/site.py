@@ -27,9 +27,9 @@ SECONDS, MEGABYTES = 90.0, 25.0
 """The targets of the build and of the site."""
 WORD = "BatchNormalization"
 KINDS = (
-    "index", "exporting", "architecture", "benchmarks", "contributing", "examples/index", "examples/02_linear_layer/index",
-    "reference/commands/index", "reference/commands/quantize", "reference/problems/model", "reference/rules/fuse",
-    "reference/targets", "reference/python",
+    "index", "exporting", "architecture", "benchmarks", "contributing", "examples/index",
+    "examples/02_linear_layer/index", "reference/commands/index", "reference/commands/quantize",
+    "reference/problems/model", "reference/rules/fuse", "reference/targets", "reference/python",
 )  # fmt: skip
 """A page of each kind, for axe-core, which takes seconds for each."""
 

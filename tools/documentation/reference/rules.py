@@ -7,8 +7,8 @@ from collections import defaultdict
 
 from onnxsmith.base import rooms
 from onnxsmith.optimizer.rules.base import Exactness, Rule
-from tools.site.markdown import code, escaped, first_sentence, from_docstring, table
-from tools.site.reference.problems import linked
+from tools.documentation.markdown import code, escaped, first_sentence, from_docstring, table
+from tools.documentation.reference.problems import linked
 
 FOLDER = "reference/rules"
 _EXACTNESS = {
@@ -23,20 +23,20 @@ def pages() -> dict[str, str]:
     folders: dict[str, dict[str, type[Rule]]] = defaultdict(dict)
     for id_, rule in rooms.classes("onnxsmith.optimizer.rules", Rule).items():
         folders[id_.partition("/")[0]][id_] = rule
-    found = {f"{FOLDER}/{folder}.md": _folder(folder, rules) for folder, rules in folders.items()}
-    return {f"{FOLDER}/index.md": _index(folders), **found}
+    written = {f"{FOLDER}/{folder}.md": _folder(folder, rules) for folder, rules in folders.items()}
+    return {f"{FOLDER}/index.md": _index(folders), **written}
 
 
 def _index(folders: dict[str, dict[str, type[Rule]]]) -> str:
     parts = [
         "# Simplification rules",
         "This page lists the rules by which `onnxsmith simplify` rewrites a model, by the first part of their id.",
-        "`onnxsmith explain ID` prints the page of a rule. "
+        "`onnxsmith explain ID` prints the page of a rule.",
         "[`onnxsmith simplify`](../commands/simplify.md) has the options that choose rules.",
     ]
     for folder, rules in folders.items():
         rows = [
-            (f"[`{id_}`]({folder}.md#{_name(id_)})", escaped(first_sentence(inspect.getdoc(rule) or "")))
+            (f"[`{id_}`]({folder}.md#{anchor(id_)})", escaped(first_sentence(inspect.getdoc(rule) or "")))
             for id_, rule in rules.items()
         ]
         parts += [f"## {folder}", table(("rule", "what it does"), rows)]
@@ -50,11 +50,12 @@ def _folder(folder: str, rules: dict[str, type[Rule]]) -> str:
     ]
     for id_, rule in rules.items():
         text = from_docstring(inspect.getdoc(rule) or "")
-        parts += [f"## {id_} {{ #{_name(id_)} }}", _facts(rule), linked(text, "../problems/")]
+        parts += [f"## {id_} {{ #{anchor(id_)} }}", _facts(rule), linked(text, "../problems/")]
     return "\n\n".join(parts) + "\n"
 
 
-def _name(id_: str) -> str:
+def anchor(id_: str) -> str:
+    """Returns the anchor of a rule on the page of its folder."""
     return id_.partition("/")[2].replace("/", "-")
 
 

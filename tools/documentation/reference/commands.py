@@ -8,7 +8,7 @@ from typing import Any
 from onnxsmith.cli import families
 from onnxsmith.cli.help.situations import SITUATIONS
 from onnxsmith.cli.help.usage_schema import usage
-from tools.site.markdown import code, escaped, fenced, first_sentence, from_docstring, table
+from tools.documentation.markdown import code, escaped, fenced, first_sentence, from_docstring, table
 
 FOLDER = "reference/commands"
 
@@ -16,8 +16,8 @@ FOLDER = "reference/commands"
 def pages() -> dict[str, str]:
     """Returns the pages by their path on the site."""
     schema = usage()
-    found = {f"{FOLDER}/{_file(one['name'])}": _page(one) for one in schema["commands"]}
-    return {f"{FOLDER}/index.md": _index(schema), **found}
+    texts = {f"{FOLDER}/{_file(command['name'])}": _page(command) for command in schema["commands"]}
+    return {f"{FOLDER}/index.md": _index(schema), **texts}
 
 
 def by_situation(folder: str, level: int = 2) -> str:
@@ -25,7 +25,9 @@ def by_situation(folder: str, level: int = 2) -> str:
     sections = []
     known = usage()["commands"]
     for title, names in SITUATIONS:
-        rows = [_row(name, [one for one in known if one["name"].split()[0] == name], folder) for name in names]
+        rows = [
+            _row(name, [command for command in known if command["name"].split()[0] == name], folder) for name in names
+        ]
         sections += [f"{'#' * level} {title}", table(("command", "what it does"), rows)]
     return "\n\n".join(sections)
 
@@ -33,7 +35,7 @@ def by_situation(folder: str, level: int = 2) -> str:
 def _row(name: str, members: list[Mapping[str, Any]], folder: str) -> tuple[str, str]:
     is_family = members[0]["name"] != name
     help_ = families.package(name).__doc__ or "" if is_family else members[0]["help"]
-    links = ", ".join(f"[`{one['name']}`]({folder}{_file(one['name'])})" for one in members)
+    links = ", ".join(f"[`{command['name']}`]({folder}{_file(command['name'])})" for command in members)
     return links, escaped(first_sentence(help_))
 
 
@@ -67,12 +69,14 @@ def _page(command: Mapping[str, Any]) -> str:
         parts += ["## The usual line", fenced(command["usual_line"], "sh")]
     if command["examples"]:
         parts.append("## Examples")
-        for one in command["examples"]:
-            parts += [f"{escaped(one['what'])}:", fenced(one["line"], "sh")]
+        for example in command["examples"]:
+            parts += [f"{escaped(example['what'])}:", fenced(example["line"], "sh")]
     if command["arguments"]:
-        rows = [(code(one["name"]), _needed(one), escaped(one["help"])) for one in command["arguments"]]
-        parts += ["## Arguments", table(("argument", "given", "what it is"), rows)]
-    rows = [(_names(one), _value(one), _default(one), escaped(one["help"])) for one in command["options"]]
+        rows = [(code(value["name"]), _needed(value), escaped(value["help"])) for value in command["arguments"]]
+        parts += ["## Arguments", table(("argument", "needed", "what it is"), rows)]
+    rows = [
+        (_names(option), _value(option), _default(option), escaped(option["help"])) for option in command["options"]
+    ]
     parts += ["## Options", table(("option", "value", "default", "what it does"), rows)]
     return "\n\n".join(parts) + "\n"
 

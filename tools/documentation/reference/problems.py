@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import cache
 
 from onnxsmith.viewer.problem_pages import page_title, problem_pages
-from tools.site.markdown import escaped, outside_code, table, with_lists_apart
+from tools.documentation.markdown import escaped, outside_code, table, with_lists_apart
 
 FOLDER = "reference/problems"
 
@@ -16,13 +17,13 @@ def pages() -> dict[str, str]:
     rooms: dict[str, dict[str, str]] = defaultdict(dict)
     for id_, page in problem_pages():
         rooms[id_.partition("/")[0]][id_] = page
-    found = {f"{FOLDER}/{room}.md": _room(room, texts) for room, texts in rooms.items()}
-    return {f"{FOLDER}/index.md": _index(rooms), **found}
+    written = {f"{FOLDER}/{room}.md": _room(room, texts) for room, texts in rooms.items()}
+    return {f"{FOLDER}/index.md": _index(rooms), **written}
 
 
 def linked(text: str, folder: str, *, but: str = "") -> str:
     """Links each id of a problem in a text to its page, except the id `but`. `folder` leads to the pages."""
-    known = {id_ for id_, _ in problem_pages()} - {but}
+    known = _ids() - {but}
 
     def link(match: re.Match[str]) -> str:
         room, _, kind = match[1].partition("/")
@@ -31,6 +32,11 @@ def linked(text: str, folder: str, *, but: str = "") -> str:
     lines = outside_code(text)
     written = re.compile(r"(?<![\[`])`([a-z]+/[a-z0-9-]+)`(?![\]`])")
     return "\n".join(written.sub(link, line) if is_text and line[:1] != "#" else line for line, is_text in lines)
+
+
+@cache
+def _ids() -> frozenset[str]:
+    return frozenset(id_ for id_, _ in problem_pages())
 
 
 def _index(rooms: dict[str, dict[str, str]]) -> str:

@@ -1,6 +1,6 @@
 """Stages the documentation site: `build/docs` holds its pages, `build/mkdocs.yml` its settings and its navigation.
 
-    python -m tools.site [--to build]
+    python -m tools.documentation [--to build]
 
 The program needs onnxsmith and no library beside it. `make docs` builds the site from the staged pages with MkDocs.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from tools.site import staging
+from tools.documentation import staging
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import inspect
 
 from onnxsmith.base import rooms
 from onnxsmith.precision.methods.base import Method
-from tools.site.markdown import code, escaped, from_docstring, table
+from tools.documentation.markdown import code, escaped, from_docstring, table
 
 _HEAD = """\
 # Quantization methods
@@ -19,9 +19,12 @@ This page lists the methods of `onnxsmith quantize`, which are the values of its
 def pages() -> dict[str, str]:
     """Returns the page by its path on the site."""
     methods = rooms.classes("onnxsmith.precision.methods", Method)
-    rows = [(f"[`{id_}`](#{id_})", escaped(one.title), _data(one), str(one.opset)) for id_, one in methods.items()]
+    rows = [
+        (f"[`{id_}`](#{id_})", escaped(method.title), _data(method), str(method.opset))
+        for id_, method in methods.items()
+    ]
     parts = [_HEAD.strip(), table(("method", "result", "data", "oldest opset"), rows)]
-    parts += [_method(id_, one) for id_, one in methods.items()]
+    parts += [_method(id_, method) for id_, method in methods.items()]
     return {"reference/quantization.md": "\n\n".join(parts) + "\n"}
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tools.site.markdown import fenced
-from tools.site.reference import commands
+from tools.documentation.markdown import fenced
+from tools.documentation.reference import commands
 
 _TEXT = """\
 # onnxsmith

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tools.site.markdown import title
+from tools.documentation.markdown import title
 
 _ENTRY = re.compile(r"( +)- (?:([^:]+):)?(?: ?(\S+))?$")
 
@@ -19,7 +19,7 @@ _ENTRY = re.compile(r"( +)- (?:([^:]+):)?(?: ?(\S+))?$")
 def settings(file: Path, staged: Mapping[str, str | bytes]) -> str:
     """Returns the settings for MkDocs, with folders named as seen from the folder of the staged pages."""
     head, nav, rest = re.split(r"^(nav:\n(?:(?: .*)?\n)+)", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    lines = [one for line in nav.splitlines()[1:] if line.strip() for one in _expanded(line, staged)]
+    lines = [entry for line in nav.splitlines()[1:] if line.strip() for entry in _expanded(line, staged)]
     kept = "\n".join(_without_empty(lines))
     return f"{head}nav:\n{kept}\n\n{rest}".replace("_dir: build/", "_dir: ")
 
@@ -30,8 +30,9 @@ def _expanded(line: str, staged: Mapping[str, str | bytes]) -> Iterator[str]:
     assert entry, line
     indent, path = entry[1], entry[3] or ""
     if path.endswith("/"):
-        pages = [one for one in staged if one.endswith(".md") and one.startswith(path) and "/" not in _inner(one, path)]
-        for page in sorted(pages, key=lambda one: (_inner(one, path) != "index.md", one)):
+        texts = [name for name in staged if name.endswith(".md") and name.startswith(path)]
+        pages = [page for page in texts if "/" not in _inner(page, path)]
+        for page in sorted(pages, key=lambda page: (_inner(page, path) != "index.md", page)):
             content = staged[page]
             assert isinstance(content, str)
             yield f"{indent}- {json.dumps(title(content), ensure_ascii=False)}: {page}"

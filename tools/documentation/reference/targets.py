@@ -9,7 +9,7 @@ from onnxsmith.base import rooms
 from onnxsmith.targets.judges.base import Target
 from onnxsmith.targets.profiles import profile_reader
 from onnxsmith.targets.profiles.profile_format import Profile
-from tools.site.markdown import code, escaped, from_docstring, table
+from tools.documentation.markdown import code, escaped, from_docstring, table
 
 _HEAD = """\
 # Targets
@@ -31,19 +31,25 @@ def pages() -> dict[str, str]:
         _HEAD.strip(),
         table(
             ("target", "software", "what it reaches"),
-            [(f"[`{id_}`](#{id_})", escaped(one.title), _reached(one)) for id_, one in judges.items()],
+            [(f"[`{id_}`](#{id_})", escaped(target.title), _reached(target)) for id_, target in judges.items()],
         ),
-        *(f"### {id_}\n\n{from_docstring(inspect.getdoc(one) or '')}" for id_, one in judges.items()),
+        *(f"### {id_}\n\n{from_docstring(inspect.getdoc(target) or '')}" for id_, target in judges.items()),
         "## Profiles",
         "A profile is written `profile:NAME`. It holds what a target accepts by its public tables.",
         table(
             ("profile", "target", "version", "date", "operators"),
             [
-                (f"[`{id_}`](#profile-{id_})", escaped(one.title), escaped(one.version), str(one.date or ""), _count(one))
-                for id_, one in profiles.items()
+                (
+                    f"[`{id_}`](#profile-{id_})",
+                    escaped(profile.title),
+                    escaped(profile.version),
+                    str(profile.date or ""),
+                    _count(profile),
+                )
+                for id_, profile in profiles.items()
             ],
         ),
-        *(_profile(id_, one) for id_, one in profiles.items()),
+        *(_profile(id_, profile) for id_, profile in profiles.items()),
     ]
     return {"reference/targets.md": "\n\n".join(parts) + "\n"}
 
@@ -57,8 +63,8 @@ def _count(profile: Profile) -> str:
 
 
 def _profile(id_: str, profile: Profile) -> str:
-    sources = "\n".join(f"- {_source(one)}" for one in profile.sources)
-    remarks = "\n".join(f"- {escaped(one)}" for one in (*profile.notes, *profile.unsaid))
+    sources = "\n".join(f"- {_source(source)}" for source in profile.sources)
+    remarks = "\n".join(f"- {escaped(remark)}" for remark in (*profile.notes, *profile.unsaid))
     return "\n\n".join(
         (
             f"### profile:{id_} {{ #profile-{id_} }}",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import posixpath
 import re
 import shutil
 from pathlib import Path, PurePosixPath
 
-from tools.site import home, navigation
-from tools.site.markdown import outside_code, with_lists_apart
-from tools.site.reference import commands, problems, python, quantization, rules, targets
+from tools.documentation import home, navigation
+from tools.documentation.markdown import outside_code, with_lists_apart
+from tools.documentation.reference import commands, problems, python, quantization, rules, targets
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = "index.md"
@@ -30,8 +30,8 @@ def files() -> Files:
     for source, place in places.items():
         if place != HOME:
             staged[place] = _document(source, place, places, staged)
-    for made in (commands, problems, rules, targets, quantization, python):
-        staged |= made.pages()
+    for subject in (commands, problems, rules, targets, quantization, python):
+        staged |= subject.pages()
     staged[HOME] = home.page()
     for asset in sorted(_ASSETS.iterdir()):
         staged[f"assets/{asset.name}"] = asset.read_bytes()
@@ -71,16 +71,16 @@ def _document(source: str, place: str, places: dict[str, str], staged: Files) ->
         if target.startswith(_OUTSIDE):
             return link[0]
         path, _, anchor = target.partition("#")
-        wanted = os.path.normpath(os.path.join(os.path.dirname(source), path))
-        if wanted in places:
-            found = places[wanted]
-        elif (ROOT / wanted).is_file() and wanted.startswith(("docs/", "examples/")):
-            found = wanted.removeprefix("docs/")
-            staged[found] = (ROOT / wanted).read_bytes()
+        linked = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        if linked in places:
+            target_place = places[linked]
+        elif (ROOT / linked).is_file() and linked.startswith(("docs/", "examples/")):
+            target_place = linked.removeprefix("docs/")
+            staged[target_place] = (ROOT / linked).read_bytes()
         else:
             return text if text.startswith("`") else f"`{text}`"
-        lead = os.path.relpath(found, os.path.dirname(place) or ".")
-        return f"{image}[{text}]({lead}{'#' + anchor if anchor and found != HOME else ''})"
+        lead = posixpath.relpath(target_place, posixpath.dirname(place) or ".")
+        return f"{image}[{text}]({lead}{'#' + anchor if anchor and target_place != HOME else ''})"
 
     text = (ROOT / source).read_text(encoding="utf-8")
     # A link may be broken over two lines, so that whole paragraphs are read.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnxsmith
-from tools.site.markdown import code, escaped, fenced, from_docstring, table
-from tools.site.reference.problems import linked
+from tools.documentation.markdown import code, escaped, fenced, from_docstring, table
+from tools.documentation.reference.problems import linked
 
 _SOURCE = Path(onnxsmith.__file__).parent
 _FACES = {
@@ -26,7 +26,7 @@ This page lists the public functions and classes of onnxsmith, with their argume
 [What is public](../stability.md) says how they may change.
 """
 _LONGEST = 88
-"""Limits the characters of a signature on one line."""
+"""Limits the characters of a signature on node line."""
 
 Definition = ast.FunctionDef | ast.ClassDef
 
@@ -45,14 +45,16 @@ def pages() -> dict[str, str]:
     parts = [_HEAD.strip()]
     for face in _FACES:
         parts.append(f"## {face}")
-        parts += [_entry(one) for one in names(face)]
+        parts += [_entry(name) for name in names(face)]
     return {"reference/python.md": linked("\n\n".join(parts), "problems/") + "\n"}
 
 
 def names(face: str) -> Iterator[Name]:
     """Yields the public names of a module, in the order of the alphabet, but constants such as the version."""
     tree = _tree(_SOURCE / _FACES[face])
-    homes = {alias.name: one.module for one in ast.walk(tree) if isinstance(one, ast.ImportFrom) for alias in one.names}
+    homes = {
+        alias.name: node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
     defined = _defined(tree)
     for name in sorted(_listed(tree) or _inside(tree), key=str.lower):
         if name in defined:
@@ -68,20 +70,20 @@ def _tree(file: Path) -> ast.Module:
 
 
 def _defined(tree: ast.Module) -> dict[str, Definition]:
-    return {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef | ast.ClassDef)}
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
 
 
 def _listed(tree: ast.Module) -> list[str]:
     """Returns the names in `__all__`."""
-    for one in tree.body:
-        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and one.targets[0].id == "__all__":
-            return list(ast.literal_eval(one.value))
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__":
+            return list(ast.literal_eval(node.value))
     return []
 
 
 def _inside(tree: ast.Module) -> list[str]:
     """Returns the names that a module without `__all__` imports again under their own name."""
-    imports = [alias for one in ast.walk(tree) if isinstance(one, ast.ImportFrom) for alias in one.names]
+    imports = [alias for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names]
     return [alias.name for alias in imports if alias.asname == alias.name]
 
 
@@ -94,7 +96,7 @@ def _entry(name: Name) -> str:
     parts.append(from_docstring(ast.get_docstring(definition) or "", "python"))
     if isinstance(definition, ast.ClassDef):
         parts += _members(definition)
-    return "\n\n".join(one for one in parts if one)
+    return "\n\n".join(part for part in parts if part)
 
 
 def _signature(name: str, function: ast.FunctionDef, *, is_method: bool = False) -> str:
@@ -102,12 +104,12 @@ def _signature(name: str, function: ast.FunctionDef, *, is_method: bool = False)
     plain = [*args.posonlyargs, *args.args]
     defaults = [None] * (len(plain) - len(args.defaults)) + list(args.defaults)
     pairs = list(zip(plain, defaults, strict=True))[1 if is_method else 0 :]
-    shown = [_argument(one, default) for one, default in pairs]
+    shown = [_argument(argument, default) for argument, default in pairs]
     if args.vararg:
         shown.append("*" + _argument(args.vararg, None))
     elif args.kwonlyargs:
         shown.append("*")
-    shown += [_argument(one, default) for one, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+    shown += [_argument(argument, default) for argument, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
     if args.kwarg:
         shown.append("**" + _argument(args.kwarg, None))
     result = f" -> {ast.unparse(function.returns)}" if function.returns else ""
@@ -124,21 +126,25 @@ def _argument(argument: ast.arg, default: ast.expr | None) -> str:
 
 def _members(class_: ast.ClassDef) -> Iterator[str]:
     """Yields the fields, the values and the methods of a class."""
-    fields = [one for one in class_.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)]
-    rows = [(code(ast.unparse(one.target)), code(ast.unparse(one.annotation)), *_field(one.value)) for one in fields]
+    fields = [node for node in class_.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)]
+    rows = [
+        (code(ast.unparse(node.target)), code(ast.unparse(node.annotation)), *_field(node.value)) for node in fields
+    ]
     if rows:
         width = 4 if any(row[3] for row in rows) else 3
         yield table(("field", "type", "default", "what it is")[:width], [row[:width] for row in rows])
-    values = [one for one in class_.body if isinstance(one, ast.Assign)]
+    values = [node for node in class_.body if isinstance(node, ast.Assign)]
     if values:
-        yield table(("name", "value"), [(code(ast.unparse(one.targets[0])), code(ast.unparse(one.value))) for one in values])
-    for one in class_.body:
-        if isinstance(one, ast.FunctionDef) and not one.name.startswith("_") and ast.get_docstring(one):
-            kinds = {ast.unparse(mark) for mark in one.decorator_list}
-            yield f"#### {escaped(f'{class_.name}.{one.name}')}"
+        yield table(
+            ("name", "value"), [(code(ast.unparse(node.targets[0])), code(ast.unparse(node.value))) for node in values]
+        )
+    for node in class_.body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and ast.get_docstring(node):
+            kinds = {ast.unparse(mark) for mark in node.decorator_list}
+            yield f"#### {escaped(f'{class_.name}.{node.name}')}"
             if "property" not in kinds:
-                yield fenced(_signature(one.name, one, is_method="staticmethod" not in kinds), "python")
-            yield from_docstring(ast.get_docstring(one) or "", "python")
+                yield fenced(_signature(node.name, node, is_method="staticmethod" not in kinds), "python")
+            yield from_docstring(ast.get_docstring(node) or "", "python")
 
 
 def _field(value: ast.expr | None) -> tuple[str, str]:
@@ -146,7 +152,7 @@ def _field(value: ast.expr | None) -> tuple[str, str]:
     if not isinstance(value, ast.Call):
         return code(ast.unparse(value)) if value else "", ""
     called = ast.unparse(value.func)
-    default = next((one.value for one in value.keywords if one.arg == "default"), None)
+    default = next((keyword.value for keyword in value.keywords if keyword.arg == "default"), None)
     if called not in ("option", "flag"):
         return code(ast.unparse(default)) if default else "", ""
     usual = "False" if called == "flag" else "None"

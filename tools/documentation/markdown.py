@@ -67,7 +67,7 @@ def _chunks(text: str) -> Iterator[list[str]]:
     chunks: list[list[str]] = []
     for paragraph in re.split(r"\n\s*\n", text.strip("\n")):
         lines = paragraph.splitlines()
-        if chunks and lines[0].startswith("    ") and all(not one or one.startswith("    ") for one in chunks[-1]):
+        if chunks and lines[0].startswith("    ") and all(not line or line.startswith("    ") for line in chunks[-1]):
             chunks[-1] += ["", *lines]
         else:
             chunks.append(lines)
@@ -153,7 +153,7 @@ def slug(heading: str) -> str:
 def anchors(text: str) -> set[str]:
     """Returns the anchors of a page's headings."""
     headings = [re.match(r"#{1,6} (.+)", line) for line, is_text in outside_code(text) if is_text]
-    return {slug(one[1]) for one in headings if one}
+    return {slug(heading[1]) for heading in headings if heading}
 
 
 def title(text: str) -> str:
