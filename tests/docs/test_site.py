@@ -125,6 +125,7 @@ def test_every_public_name_has_its_place() -> None:
     assert set(onnxsmith.__all__) - {"__version__"} <= anchors("reference/python.md")
     assert {"baseline-record", "testing-assert_same", "compat-torch_export"} <= anchors("reference/python.md")
     assert "| `write_unsure` | `bool` | `False` |" in text  # a field of Save
+    assert not re.search(r"^    \w+: \w+ = [A-Z_]{2,},$", text, re.MULTILINE)  # a constant has its number
     assert "\nsplit(\n    source: Source,\n    folder: str | Path,\n    *,\n" in text
 
 

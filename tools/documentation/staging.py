@@ -17,7 +17,8 @@ FOLDERS = {"docs": "", "examples": "examples", "benchmarks/log": "log"}
 """Says where the documents of a folder lie on the site."""
 _SINGLE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": HOME}
 _ASSETS = Path(__file__).parent / "assets"
-_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+_LINK = re.compile(r"`[^`]+`|(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+"""Matches a link, or code, in which nothing is a link."""
 _OUTSIDE = ("http://", "https://", "mailto:", "#")
 
 Files = dict[str, str | bytes]
@@ -68,7 +69,7 @@ def _document(source: str, place: str, places: dict[str, str], staged: Files) ->
 
     def rewritten(link: re.Match[str]) -> str:
         image, text, target = link.groups()
-        if target.startswith(_OUTSIDE):
+        if target is None or target.startswith(_OUTSIDE):
             return link[0]
         path, _, anchor = target.partition("#")
         linked = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))

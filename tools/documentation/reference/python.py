@@ -33,11 +33,12 @@ Definition = ast.FunctionDef | ast.ClassDef
 
 @dataclass(frozen=True)
 class Name:
-    """A public name: the module that users import it from, and its definition."""
+    """A public name: the module that users import it from, its definition, and the file of that."""
 
     face: str
     name: str
     definition: Definition
+    file: Path
 
 
 def pages() -> dict[str, str]:
@@ -58,11 +59,14 @@ def names(face: str) -> Iterator[Name]:
     defined = _defined(tree)
     for name in sorted(_listed(tree) or _inside(tree), key=str.lower):
         if name in defined:
-            yield Name(face, name, defined[name])
+            yield Name(face, name, defined[name], _SOURCE / _FACES[face])
         elif homes.get(name, "_version").rpartition(".")[2] != "_version":
-            path = str(homes[name]).replace(".", "/").removeprefix("onnxsmith/")
-            file = _SOURCE / f"{path}.py"
-            yield Name(face, name, _defined(_tree(file))[name])
+            file = _file(str(homes[name]))
+            yield Name(face, name, _defined(_tree(file))[name], file)
+
+
+def _file(module: str) -> Path:
+    return _SOURCE / f"{module.removeprefix('onnxsmith.').replace('.', '/')}.py"
 
 
 def _tree(file: Path) -> ast.Module:
@@ -92,11 +96,33 @@ def _entry(name: Name) -> str:
     anchor = name.name if name.face == "onnxsmith" else f"{name.face.rpartition('.')[2]}-{name.name}"
     parts = [f"### {escaped(f'{name.face}.{name.name}')} {{ #{anchor} }}"]
     if isinstance(definition, ast.FunctionDef):
-        parts.append(fenced(_signature(name.name, definition), "python"))
+        written = _WithNumbers(name.file).visit(definition)
+        parts.append(fenced(_signature(name.name, written), "python"))
     parts.append(from_docstring(ast.get_docstring(definition) or "", "python"))
     if isinstance(definition, ast.ClassDef):
         parts += _members(definition)
     return "\n\n".join(part for part in parts if part)
+
+
+class _WithNumbers(ast.NodeTransformer):
+    """Puts the number in place of each constant of a module that is the default of an argument."""
+
+    def __init__(self, file: Path) -> None:
+        self.tree = _tree(file)
+
+    def visit_arguments(self, node: ast.arguments) -> ast.arguments:
+        node.defaults = [self._number(default) for default in node.defaults]
+        node.kw_defaults = [default and self._number(default) for default in node.kw_defaults]
+        return node
+
+    def _number(self, default: ast.expr) -> ast.expr:
+        if not isinstance(default, ast.Name):
+            return default
+        homes = [node for node in self.tree.body if isinstance(node, ast.ImportFrom)]
+        home = next((node for node in homes if default.id in [alias.name for alias in node.names]), None)
+        tree = _tree(_file(str(home.module))) if home else self.tree
+        values = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
+        return values.get(default.id, default)
 
 
 def _signature(name: str, function: ast.FunctionDef, *, is_method: bool = False) -> str:
