@@ -148,9 +148,10 @@ bench: $(BENCH_STAMP) $(MODELOPT_STAMP) $(PACKAGES_STAMP) ## measure, beside oth
 	$(BENCH)/python benchmarks/pruning.py
 	$(BENCH)/python benchmarks/quantized_in_torch.py
 
+# Not with --quiet: MkDocs would not count the warnings, and --strict would let them pass.
 docs: $(DOCS_STAMP) ## build the documentation site in build/site, which can be opened from disk
 	$(DOCS)/python -m tools.documentation
-	NO_MKDOCS_2_WARNING=1 $(DOCS)/mkdocs build --quiet --strict --config-file build/mkdocs.yml
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/mkdocs build --strict --config-file build/mkdocs.yml
 	@echo "build/site/index.html"
 
 # The versions of Python to try it on: those that pyproject.toml names, or PYTHONS="3.11 3.12".

@@ -153,3 +153,10 @@ def test_a_docstring_with_sections() -> None:
         "Does.\n\n```python\nrun(1)\n\nrun(2)\n```\n\n**Refused**\n\n1. One more.\n2. Two.\n\n"
         "**Raises**\n\n- `Error`: `a/b`; or c."
     )
+
+
+def test_mkdocs_is_strict_and_not_quiet() -> None:
+    """With `--quiet` MkDocs counts no warnings, and a dead link passes."""
+    (line,) = re.findall(r"mkdocs build .*", (staging.ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert "--strict" in line
+    assert "--quiet" not in line
