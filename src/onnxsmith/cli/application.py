@@ -14,6 +14,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -26,16 +27,16 @@ from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.spelling import typed
-from onnxsmith.cli import command_parameters, families, forgiving
+from onnxsmith.cli import command_list, command_parameters, forgiving
 from onnxsmith.cli.commands.base import Command
 from onnxsmith.cli.side_files import SideFiles
 
 T = TypeVar("T")
 
 _HELP = ["-h", "--help"]
+"""Names the options that ask for help."""
 _PLAIN: dict[str, Any] = {
     "no_args_is_help": True,
-    "context_settings": {"help_option_names": _HELP},
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,  # plain help: importing rich would double the time of --help
 }
@@ -102,9 +103,7 @@ def __getattr__(name: str) -> Any:
 def _build(wanted: str = "") -> typer.Typer:
     """Makes the application. Leaves out the other commands if `wanted` is one of them, and all if it asks for help:
     reading their options takes as long as a small command."""
-    cli = typer.Typer(
-        cls=forgiving.Commands, help="From a PyTorch model to an ONNX model that can be trusted.", **_PLAIN
-    )
+    cli = _group("", "From a PyTorch model to an ONNX model that can be trusted.")
     cli.callback()(_root)
     commands = rooms.classes("onnxsmith.cli.commands", Command)
     chosen = {id_: one for id_, one in commands.items() if wanted in (id_, id_.partition("/")[0])} or commands
@@ -124,7 +123,13 @@ def _build(wanted: str = "") -> typer.Typer:
 
 def _family(name: str) -> typer.Typer:
     """Makes the group of the commands in a folder of the room, such as `baseline`."""
-    return typer.Typer(cls=forgiving.Commands, help=inspect.getdoc(families.package(name)), **_PLAIN)
+    return _group(name, inspect.getdoc(command_list.package(name)))
+
+
+def _group(family: str, text: str | None) -> typer.Typer:
+    """Makes a group of commands, with what its help says of them."""
+    context = {"help_option_names": _HELP, "obj": partial(command_list.summaries, family)}
+    return typer.Typer(cls=forgiving.Commands, help=text, context_settings=context, **_PLAIN)
 
 
 def _version(wanted: bool) -> None:
@@ -137,7 +142,7 @@ def _usage(wanted: bool) -> None:
     if wanted:
         import json
 
-        from onnxsmith.cli.help.usage_schema import usage
+        from onnxsmith.cli.usage_schema import usage
 
         typer.echo(json.dumps(usage(), indent=1, ensure_ascii=False))
         raise typer.Exit

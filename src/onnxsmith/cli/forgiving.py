@@ -22,7 +22,8 @@ PEERS = {
 
 
 class Commands(typer.core.TyperGroup):
-    """The group of commands. For a verb that it does not have, the error names ours."""
+    """The group of commands. For a verb that it does not have, the error names ours. The object of its context is a
+    function that returns the sentences of its commands."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the options before the command."""
@@ -33,7 +34,7 @@ class Commands(typer.core.TyperGroup):
         """Writes the commands for `--help`."""
         from onnxsmith.cli.help import pages
 
-        pages.write_commands(formatter, "" if ctx.parent is None else ctx.info_name)
+        pages.write_commands(formatter, ctx.obj(), by_situation=ctx.parent is None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Finds the command of the first word."""

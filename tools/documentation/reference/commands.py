@@ -7,7 +7,7 @@ from typing import Any
 
 from onnxsmith.cli import families
 from onnxsmith.cli.help.situations import SITUATIONS
-from onnxsmith.cli.help.usage_schema import usage
+from onnxsmith.cli.usage_schema import usage
 from tools.documentation.markdown import code, escaped, fenced, first_sentence, from_docstring, table
 
 FOLDER = "reference/commands"

@@ -249,8 +249,13 @@ class Bisect(Command):
     """
 
     name = "bisect"
-    usual_line = "onnxsmith bisect net.onnx --to float16 -o mixed.onnx"
-    examples = (("Allow a larger difference", "onnxsmith bisect net.onnx --to float16 -o mixed.onnx --tolerance 1e-2"),)
+    usual_line = "onnxsmith bisect net.onnx --to float16 -o keep.txt --model mixed.onnx"
+    examples = (
+        (
+            "Allow a larger difference",
+            "onnxsmith bisect net.onnx --to float16 -o keep.txt --model mixed.onnx --tolerance 1e-2",
+        ),
+    )
 
     model_file: str = argument("the .onnx file, in float32", metavar="MODEL", reads=True)
     output: str | None = option("the keep-list to write, .txt or .json", short="-o", metavar="FILE", writes=True)

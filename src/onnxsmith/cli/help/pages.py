@@ -2,51 +2,36 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from onnxsmith.base import rooms
-from onnxsmith.cli import families
-from onnxsmith.cli.commands.base import Command
 from onnxsmith.cli.help.situations import SITUATIONS
 
 
-def write_commands(formatter: Any, family: str) -> None:
-    """Writes each command with the first sentence of its help: those of a family such as `baseline`, or with "" all,
-    by situation."""
-    summaries = _summaries(family)
-    sections = SITUATIONS if not family else (("Commands", tuple(summaries)),)
+class Described(Protocol):
+    """What help shows of a command beside its docstring and options."""
+
+    usual_line: str
+    usual_options: tuple[str, ...]
+    examples: tuple[tuple[str, str], ...]
+
+
+def write_commands(formatter: Any, summaries: Mapping[str, str], *, by_situation: bool) -> None:
+    """Writes commands with a sentence each. `summaries` maps their names to these sentences."""
+    sections = SITUATIONS if by_situation else (("Commands", tuple(summaries)),)
     for title, names in sections:
         with formatter.section(title):
             formatter.write_dl([(name, summaries[name]) for name in names])
 
 
-def _summaries(family: str) -> dict[str, str]:
-    found = {}
-    for id_, command in rooms.classes("onnxsmith.cli.commands", Command).items():
-        folder, _, name = id_.rpartition("/")
-        if folder == family:
-            found[name] = _first_sentence(command)
-        elif not family:
-            found[folder] = _first_sentence(families.package(folder))
-    return found
-
-
-def _first_sentence(described: object) -> str:
-    paragraph = (inspect.getdoc(described) or "").partition("\n\n")[0]
-    return re.split(r"(?<=\.)\s", " ".join(paragraph.split()))[0]
-
-
-def write_usual_line(formatter: Any, command: type[Command]) -> None:
+def write_usual_line(formatter: Any, command: Described) -> None:
     """Writes the command line that most users need."""
     if command.usual_line:
         with formatter.section("The usual line"):
             _write_line(formatter, command.usual_line)
 
 
-def write_examples(formatter: Any, command: type[Command]) -> None:
+def write_examples(formatter: Any, command: Described) -> None:
     """Writes the examples of a command, each with what it is for."""
     if command.examples:
         with formatter.section("Examples"):
