@@ -19,6 +19,8 @@ DOCUMENTS = [
     "docs/editing.md",
     "docs/exporting.md",
     "docs/samples.md",
+    "docs/verification.md",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "coming_from").iterdir()),
 ]
 
 FROM_A_SHELL = {"README.md", "CONTRIBUTING.md"}
