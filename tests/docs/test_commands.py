@@ -20,6 +20,8 @@ DOCUMENTS = [
     "docs/exporting.md",
     "docs/samples.md",
     "docs/tour.md",
+    "docs/verification.md",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "coming_from").iterdir()),
 ]
 
 FROM_A_SHELL = {"README.md", "CONTRIBUTING.md"}
