@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from onnxsmith.cli import families
+from onnxsmith.cli import command_list
 from onnxsmith.cli.help.situations import SITUATIONS
 from onnxsmith.cli.usage_schema import usage
 from tools.documentation.markdown import code, escaped, fenced, first_sentence, from_docstring, table
@@ -34,7 +34,7 @@ def by_situation(folder: str, level: int = 2) -> str:
 
 def _row(name: str, members: list[Mapping[str, Any]], folder: str) -> tuple[str, str]:
     is_family = members[0]["name"] != name
-    help_ = families.package(name).__doc__ or "" if is_family else members[0]["help"]
+    help_ = command_list.package(name).__doc__ or "" if is_family else members[0]["help"]
     links = ", ".join(f"[`{command['name']}`]({folder}{_file(command['name'])})" for command in members)
     return links, escaped(first_sentence(help_))
 
