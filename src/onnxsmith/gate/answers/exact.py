@@ -24,7 +24,12 @@ class Exact(Kind):
 
     def differences(self, ours: Any, theirs: Any, at: str, limits: Limits, counts: Counts) -> Iterator[Difference]:
         counts.add(0 if ours is None and theirs is None else 1)
-        if bool(ours == theirs) and isinstance(ours, bool) == isinstance(theirs, bool):
+        try:
+            is_equal = bool(ours == theirs)
+        except Exception as error:  # noqa: BLE001 — a class of the user may define equality as it likes
+            yield Difference(at, "type", f"{type(ours).__name__} cannot be compared: == raised {type(error).__name__}")
+            return
+        if is_equal and isinstance(ours, bool) == isinstance(theirs, bool):
             return
         if isinstance(ours, str) and isinstance(theirs, str):
             yield Difference(at, "text", _first_difference(ours, theirs))
