@@ -23,6 +23,7 @@ WHOLE: dict[str, Any] = {
     "masks": MASKS,
     "keypoints": np.arange(12, dtype=np.float32).reshape(3, 2, 2),
     "texts": ["a", "b", "c"],
+    "data": {"numbers": np.array([7, 8, 9]), "camera": "left"},
     "image_id": 3,
     "image_size": [480, 640],
 }
@@ -60,7 +61,8 @@ def turned(answer: dict[str, Any], rows: Any = TURNED) -> dict[str, Any]:
         for key, value in answer.items()
         if key in OF_BOXES
     }
-    return {**answer, **parts}
+    data = {**answer["data"], "numbers": answer["data"]["numbers"][rows]}
+    return {**answer, **parts, "data": data}
 
 
 def as_list(form: str, rows: Any = (0, 1, 2), **more: Any) -> list[dict[str, Any]]:
@@ -81,7 +83,7 @@ def test_every_key_counts() -> None:
 
 def test_what_is_said_of_boxes_is_compared_for_their_pairs() -> None:
     assert found(WHOLE, turned(WHOLE)) == []
-    for key in ("masks", "keypoints", "texts"):
+    for key in ("masks", "keypoints", "texts", "data"):
         kept = {**turned(WHOLE), key: WHOLE[key]}
         (first, *_) = found(WHOLE, kept)
         assert first.at.startswith(f"[{key!r}]")
@@ -95,6 +97,8 @@ def test_what_is_said_of_boxes_is_compared_for_their_pairs() -> None:
         ("masks", MASKS[:2]),
         ("keypoints", WHOLE["keypoints"] * np.float32(1.5)),
         ("texts", ["a", "b", "d"]),
+        ("data", {"numbers": np.array([7, 8, 9])}),
+        ("data", {"numbers": np.array([7, 8, 9]), "camera": "right"}),
         ("image_id", 4),
         ("image_size", [640, 480]),
         ("scores", WHOLE["scores"][:2]),
@@ -187,6 +191,10 @@ def test_equal_boxes_are_paired_by_their_scores() -> None:
     assert found(twice, {"boxes": BOXES[[0, 0]], "scores": [0.9, 0.9]})[0].kind == "score"
 
 
+def test_whole_shares_of_a_picture_may_not_be_off_by_one() -> None:
+    assert found({"boxes": np.array([[0, 0, 1, 1]])}, {"boxes": np.array([[1, 0, 1, 1]])}) != []
+
+
 def test_a_whole_step_is_a_change_for_the_exact_comparison() -> None:
     whole = np.array([[10, 10, 50, 60]])
     report = same(lambda x: {"boxes": whole + x}, lambda x: {"boxes": whole + x}, inputs=[0, 1])
@@ -222,6 +230,7 @@ def test_scores_by_name_are_compared(name: str, tolerance: float | None) -> None
         ([("dog", 0.9)], [("cat", 0.9)], "names"),
         ([("a", 0.2), ("b", 0.2)], [("c", 0.2), ("d", 0.2)], "names"),
         ([("dog", 0.6), ("cat", 0.3)], [("cat", 0.3), ("dog", 0.6)], "order"),
+        ({"a": 1e-5, "b": 2e-5}, {"a": 9e-5, "b": 2e-5}, "score"),
         ({"width": 640.5, "score": 0.9}, {"width": 640.5, "score": 0.5}, "score"),
     ],
 )

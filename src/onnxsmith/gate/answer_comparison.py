@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from onnxsmith.base import rooms
-from onnxsmith.gate.answers.base import Counts, Difference, Kind, Limits, Part, by_key
+from onnxsmith.gate.answers.base import NO_MEASURE, Counts, Difference, Kind, Limits, Part, by_key
 from onnxsmith.gate.plain_answers import is_list, plain
 
 _STRUCTURES = 30
@@ -55,7 +55,8 @@ def _step(ours: Any, theirs: Any, limits: Limits, counts: Counts, at: str) -> It
         if kinds:
             yield from kinds[0].differences(ours, theirs, at, limits, counts)
         else:
-            yield Difference(at, "type", f"{_type(ours)} and {_type(theirs)} cannot be compared")
+            name = NO_MEASURE if type(ours) is type(theirs) else "type"
+            yield Difference(at, name, f"{_type(ours)} and {_type(theirs)} cannot be compared")
 
 
 def _type(value: Any) -> str:

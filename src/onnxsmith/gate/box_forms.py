@@ -49,7 +49,7 @@ class Found:
     values: Mapping[Any, Any]
     corners: tuple[str, ...] = ()
     is_whole: bool = False
-    """Whether every coordinate is a whole number."""
+    """Whether every coordinate is a whole number, and some are above 1: others are shares of the picture."""
 
     @cached_property
     def scores(self) -> Column | None:
@@ -67,10 +67,10 @@ class Found:
             return f"{at}[{row}][{key!r}]"
         return f"{at}{f'.{key}' if self.form == 'object' else f'[{key!r}]'}{'' if row is None else f'[{row}]'}"
 
-    def of_boxes(self, key: Any) -> Any:
-        """Returns what `key` says of the boxes, one entry each, as an array or a list; None if it is not about single
-        boxes."""
-        value = plain(self.values[key])
+    def of_boxes(self, key: Any, value: Any) -> Any:
+        """Returns what the value of `key` says of the boxes, one entry each, as an array or a list; None if it is not
+        about single boxes."""
+        value = plain(value)
         if any(word in str(key).lower() for word in _OF_THE_WHOLE) and self.form != "list":
             return None
         is_rows = is_list(value) or (isinstance(value, np.ndarray) and value.ndim > 0)
@@ -164,7 +164,7 @@ def _as_corners(boxes: Array, form: str) -> Array:
 
 def _is_whole(boxes: Array) -> bool:
     finite = boxes[np.isfinite(boxes)]
-    return bool((finite == np.rint(finite)).all())
+    return bool((finite == np.rint(finite)).all()) and float(np.abs(finite).max(initial=0.0)) > 1
 
 
 def _is_number(value: Any) -> bool:

@@ -13,8 +13,7 @@ def plain(answer: Any) -> Any:
     """Returns an answer in the types of numpy and Python: tensors and pictures as arrays, dataclasses, named tuples and
     arrays with named fields as mappings, arrays of objects as lists."""
     if hasattr(answer, "detach") and hasattr(answer, "cpu"):
-        tensor = answer.detach().cpu()
-        return tensor.float().numpy() if "bfloat16" in str(tensor.dtype) else tensor.numpy()
+        return _of_tensor(answer.detach().cpu())
     if dataclasses.is_dataclass(answer) and not isinstance(answer, type):
         return {one.name: getattr(answer, one.name) for one in dataclasses.fields(answer)}
     if isinstance(answer, tuple) and hasattr(answer, "_asdict"):
@@ -28,6 +27,17 @@ def plain(answer: Any) -> Any:
     if isinstance(answer, np.ndarray | np.void) and answer.dtype.names:
         return {name: answer[name] for name in answer.dtype.names}
     return answer
+
+
+def _of_tensor(tensor: Any) -> Any:
+    """Returns a tensor as an array, a nested one as a list. numpy has no narrow floats, and no sparse arrays."""
+    if getattr(tensor, "is_nested", False):
+        return [_of_tensor(one) for one in tensor.unbind()]
+    if str(getattr(tensor, "layout", "torch.strided")) != "torch.strided":
+        tensor = tensor.to_dense()
+    if "bfloat16" in str(tensor.dtype) or "float8" in str(tensor.dtype):
+        tensor = tensor.float()
+    return np.asarray(tensor)
 
 
 def is_list(value: Any) -> bool:

@@ -18,12 +18,12 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import several
 from onnxsmith.gate import answer_power, given_inputs
 from onnxsmith.gate.answer_comparison import differences
-from onnxsmith.gate.answers.base import OVERLAP, Counts, Difference, Limits
+from onnxsmith.gate.answers.base import NO_MEASURE, OVERLAP, Counts, Difference, Limits
 from onnxsmith.gate.predict_function import Predict, call, is_function, is_module, named, of_side
 
 _MOST = 100
 """The most differences that a report lists. A choice: the first ones tell the kind."""
-_DOUBTS = {"gate/unsteady", "gate/empty-answers", "gate/constant-answers"}
+_DOUBTS = {"gate/unsteady", "gate/empty-answers", "gate/constant-answers", "gate/no-measure"}
 """Names the problems with which nothing can be told."""
 _ONE_INPUT = "there is one input, so nothing shows that answers depend on inputs: give two with different answers"
 
@@ -134,7 +134,10 @@ class _Calls:
             except OnnxsmithError as error:
                 problems.append(error.problem)
                 continue
-            moved = [list(differences(x, y, self.limits, Counts())) for x, y in zip(answers, again, strict=True)]
+            moved = [
+                [one for one in differences(x, y, self.limits, Counts()) if one.kind != NO_MEASURE]
+                for x, y in zip(answers, again, strict=True)
+            ]
             problems += [self._unsteady(side, text, found[0]) for side, found in enumerate(moved) if found]
             found = list(differences(answers[0], answers[1], self.limits, counts))
             how = how if rows or not found else found[0].how
@@ -143,7 +146,8 @@ class _Calls:
             equal += answer_power.are_equal(first[0], answers[0])
         part = Answers(*self.names, len(inputs), counts.compared, counts.largest, tuple(rows[:_MOST]))
         if rows and not any(one.id == "gate/unsteady" for one in problems):
-            problems.insert(0, self._different(rows, how))
+            is_unknown = all(one.kind == NO_MEASURE for one in rows)
+            problems.insert(0, self._no_measure(rows[0]) if is_unknown else self._different(rows, how))
         elif not problems and not counts.compared:
             problems.append(self._empty(len(inputs)))
         elif not problems and (
@@ -183,6 +187,15 @@ class _Calls:
             where=f"{first.input}, {first.at or 'the answer'}",
             why=f"{first.what}; {several(len(rows), 'difference')} in all ({kinds}){paired}",
             fix="; or ".join(filter(None, (_FIRST.get(first.kind), _STAGES, _STEPS))),
+        )
+
+    def _no_measure(self, first: AnswerDifference) -> Problem:
+        return Problem(
+            "gate/no-measure",
+            "answers of this type cannot be compared",
+            where=f"{first.input}, {first.at or 'the answer'}",
+            why=first.what,
+            fix="let both functions return arrays, numbers, texts, or lists, mappings and dataclasses of these",
         )
 
     def _unsteady(self, side: int, label: str, found: Difference) -> Problem:

@@ -23,6 +23,8 @@ SCORE = 1e-3
 OVERLAP = 0.99
 """Is the least intersection over union of two boxes that are the same. A choice: a box of 100 pixels may move by a
 quarter of a pixel; rounding in float32 moves it by a thousandth."""
+NO_MEASURE = "no measure"
+"""Is the kind of a difference of two parts that cannot be compared at all, so that they may well be the same."""
 
 
 @dataclass(frozen=True)

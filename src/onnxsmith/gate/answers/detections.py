@@ -3,7 +3,7 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from onnxsmith.base.words import several
 from onnxsmith.gate import box_pairs
-from onnxsmith.gate.answers.base import Counts, Difference, Kind, Limits, Part, only_in
+from onnxsmith.gate.answers.base import Counts, Difference, Kind, Limits, Part, by_key, only_in
 from onnxsmith.gate.box_forms import ABSENT, Array, Found, found
+from onnxsmith.gate.plain_answers import plain
 
 _SAME_PLACE = 0.5
 """The overlap from which a box without a partner is said to have moved. A choice, as in most measures of detectors."""
@@ -126,13 +127,24 @@ class _Pairing:
         """Yields what both answers have under a key: for paired boxes if it is about single boxes, else as it is."""
         if key not in self.a.values or key not in self.b.values:
             return
-        place = self.a.place(self.at, key)
         boxes = self.a.more_boxes(key), self.b.more_boxes(key)
-        ours, theirs = self.a.of_boxes(key), self.b.of_boxes(key)
         if boxes[0] is not None and boxes[1] is not None:
             yield from self._more_boxes(key, boxes[0], boxes[1])
-        elif ours is None or theirs is None:
-            yield Part(place, self.a.values[key], self.b.values[key])
+        else:
+            yield from self._paired(key, Part(self.a.place(self.at, key), self.a.values[key], self.b.values[key]))
+
+    def _paired(self, key: Any, whole: Part) -> Iterator[Difference | Part]:
+        """Yields the parts of what `key` says, in the order of the paired boxes if it is about single boxes. In a
+        mapping, each key may be."""
+        place = whole.at
+        inner = plain(whole.ours), plain(whole.theirs)
+        if isinstance(inner[0], Mapping) and isinstance(inner[1], Mapping):
+            for one, name in zip(by_key(inner[0], inner[1], place), dict.fromkeys((*inner[0], *inner[1])), strict=True):
+                yield from self._paired(name, one) if isinstance(one, Part) else (one,)
+            return
+        ours, theirs = self.a.of_boxes(key, inner[0]), self.b.of_boxes(key, inner[1])
+        if ours is None or theirs is None:
+            yield whole
         elif len(self.pairs) < len(ours):
             yield from (Part(f"{place}[{m}]", ours[m], theirs[n], _HOW) for m, n in self.pairs)
         else:

@@ -13,6 +13,8 @@ from onnxsmith.gate.plain_answers import is_list, plain
 
 _SHOWN = 3
 """The most names that a difference lists. A choice."""
+_SMALL = 0.1
+"""The largest score below which all scores are small. A choice: the limit is then 1% of the largest."""
 _HOW = "scores are compared by name"
 
 
@@ -27,15 +29,16 @@ class Ranking(Kind):
         assert a is not None
         assert b is not None
         are_lists = is_list(ours) and is_list(theirs)
+        unit = _unit(a, b, limits)
         gone = [[name for name in first if name not in second] for first, second in ((a, b), (b, a))]
-        if not (are_lists and _is_cut_at_a_tie(a, b, gone, limits)):
+        if not (are_lists and _is_cut_at_a_tie(a, b, gone, unit)):
             for names, said in zip(gone, ("first", "second"), strict=True):
                 if names:
                     text = f"{', '.join(map(repr, names[:_SHOWN]))}{', …' if len(names) > _SHOWN else ''}"
                     yield Difference(at, "names", f"{text} in the {said} answer only", _HOW)
         shared = [name for name in a if name in b]
         apart = {name: distance(a[name], b[name]) for name in shared}
-        allowed = {name: _limit(a[name], limits) for name in shared}
+        allowed = {name: _limit(a[name], unit) for name in shared}
         within = [apart[name] / allowed[name] for name in shared if 0 < apart[name] <= allowed[name]]
         counts.add(len(shared), max(within, default=0.0))
         beyond = [name for name in shared if apart[name] > allowed[name]]
@@ -51,32 +54,41 @@ class Ranking(Kind):
                 _HOW,
             )
         elif are_lists and not any(gone):
-            yield from _order(a, b, at, limits)
+            yield from _order(a, b, at, unit)
 
 
-def _order(a: dict[str, float], b: dict[str, float], at: str, limits: Limits) -> Iterator[Difference]:
+def _order(a: dict[str, float], b: dict[str, float], at: str, unit: float) -> Iterator[Difference]:
     """Yields the first place at which two lists have names that are not tied."""
     for place, (name, other) in enumerate(zip(a, b, strict=True)):
-        if distance(a[name], a[other]) > 2 * _limit(a[name], limits):
+        if distance(a[name], a[other]) > 2 * _limit(a[name], unit):
             yield Difference(f"{at}[{place}]", "order", f"{name!r} and {other!r}: the lists have another order", _HOW)
             return
 
 
-def _is_cut_at_a_tie(a: dict[str, float], b: dict[str, float], gone: list[list[str]], limits: Limits) -> bool:
+def _is_cut_at_a_tie(a: dict[str, float], b: dict[str, float], gone: list[list[str]], unit: float) -> bool:
     """Whether two lists of the best names end with either of two names that have equal scores. Probabilities that add
     up to 1 are all there are, so nothing was cut."""
     if len(a) != len(b) or len(a) < 2 or [len(names) for names in gone] != [1, 1]:
         return False
     last = [scores[names[0]] for scores, names in zip((a, b), gone, strict=True)]
-    limit = _limit(last[0], limits)
+    limit = _limit(last[0], unit)
     is_last = all(end <= min(scores.values()) + limit for end, scores in zip(last, (a, b), strict=True))
-    is_all = any(abs(math.fsum(scores.values()) - 1) <= limits.of_scores for scores in (a, b))
+    is_all = any(abs(math.fsum(scores.values()) - 1) <= unit for scores in (a, b))
     return is_last and distance(*last) <= limit and not is_all
 
 
-def _limit(score: float, limits: Limits) -> float:
+def _unit(a: dict[str, float], b: dict[str, float], limits: Limits) -> float:
+    """Returns how far scores up to 1 may be off. If all are small, it is a share of the largest: with the usual limit
+    nothing could be told of them."""
+    if limits.tolerance is not None:
+        return limits.of_scores
+    largest = max((abs(one) for one in (*a.values(), *b.values()) if math.isfinite(one)), default=1.0)
+    return limits.of_scores * min(1.0, largest / _SMALL)
+
+
+def _limit(score: float, unit: float) -> float:
     """Returns how far a score may be off: of a score above 1, such as a logit, a share of it."""
-    return limits.of_scores * (max(1.0, abs(score)) if math.isfinite(score) else 1.0)
+    return unit * (max(1.0, abs(score)) if math.isfinite(score) else 1.0)
 
 
 def _scores(answer: Any) -> dict[str, float] | None:
