@@ -16,30 +16,45 @@ _STEP = 1.0
 def overlaps(a: Array, b: Array) -> Array:
     """Returns the intersection over union of each box of `a` with each of `b`, [N, M]. Two equal boxes have 1, also
     without an area, or with the same number that is not finite at the same place."""
-    low, high = np.maximum(a[:, None, :2], b[None, :, :2]), np.minimum(a[:, None, 2:], b[None, :, 2:])
     with np.errstate(invalid="ignore", over="ignore"):
-        inside = np.clip(high - low, 0, None).prod(-1)
+        inside = _shared(a, b, 0) * _shared(a, b, 1)
         areas = [np.abs((boxes[:, 2:] - boxes[:, :2]).prod(-1)) for boxes in (a, b)]
         union = areas[0][:, None] + areas[1][None] - inside
-        is_area = (union > 0) & np.isfinite(union)
-        share = np.divide(inside, union, out=np.zeros_like(union), where=is_area)
-    equal = ((a[:, None] == b[None]) | (np.isnan(a)[:, None] & np.isnan(b)[None])).all(-1)
-    return np.where(equal, 1.0, share)
+    is_area = (union > 0) & np.isfinite(union)
+    share = np.divide(inside, union, out=np.zeros_like(union), where=is_area)
+    share[_within(a, b, np.zeros((len(a), 1)))] = 1.0
+    return np.asarray(share)
+
+
+def _shared(a: Array, b: Array, axis: int) -> Array:
+    """Returns how far boxes overlap along an axis, [N, M]."""
+    low = np.maximum(a[:, None, axis], b[None, :, axis])
+    return np.asarray(np.clip(np.minimum(a[:, None, axis + 2], b[None, :, axis + 2]) - low, 0, None))
+
+
+def _within(a: Array, b: Array, allowed: Array) -> Array:
+    """Returns which boxes have no coordinate that is off by more than `allowed` [N, 1], [N, M]. A number that is not
+    finite is within an equal one only."""
+    found = np.ones((len(a), len(b)), bool)
+    for x, y in zip(a.T[:, :, None], b.T[:, None], strict=True):  # by coordinate, to save memory
+        with np.errstate(invalid="ignore", over="ignore"):
+            found &= (np.abs(x - y) <= allowed) | (x == y) | (np.isnan(x) & np.isnan(y))
+    return found
 
 
 def near(a: Array, b: Array, shares: Array, limits: Limits, *, are_whole: bool) -> Array:
     """Returns which boxes of `a` may be which of `b`, [N, M]. Boxes without an area are compared as arrays are: for
     them an overlap says nothing."""
-    may = shares >= limits.overlap
-    with np.errstate(invalid="ignore", over="ignore"):
-        apart = np.abs(a[:, None] - b[None])
-    is_same = (a[:, None] == b[None]) | (np.isnan(a)[:, None] & np.isnan(b)[None])
+    may = np.asarray(shares >= limits.overlap)
     if are_whole and limits.overlap < 1:
-        may |= (is_same | (apart <= _STEP)).all(-1)
-    flat = ~_has_area(a)[:, None] & ~_has_area(b)[None]
-    largest = np.abs(np.where(np.isfinite(a), a, 0.0)).max(-1, initial=0.0)
-    allowed = limits.of_array(np.dtype(np.float32)) * largest[:, None, None]
-    return np.asarray(may | (flat & (is_same | (apart <= allowed)).all(-1)))
+        may |= _within(a, b, np.full((len(a), 1), _STEP))
+    rows, columns = np.flatnonzero(~_has_area(a)), np.flatnonzero(~_has_area(b))
+    if len(rows) and len(columns):
+        ours = a[rows]
+        largest = np.abs(np.where(np.isfinite(ours), ours, 0.0)).max(-1, initial=0.0)[:, None]
+        allowed = limits.of_array(np.dtype(np.float32)) * largest
+        may[np.ix_(rows, columns)] |= _within(ours, b[columns], allowed)
+    return may
 
 
 def _has_area(boxes: Array) -> Array:

@@ -90,12 +90,12 @@ class _Pairing:
 
     def _boxes(self) -> Iterator[Difference]:
         a, b = self.a, self.b
-        lost = [n for n in range(len(a.boxes)) if n not in {m for m, _ in self.pairs}]
-        extra = [n for n in range(len(b.boxes)) if n not in {m for _, m in self.pairs}]
+        lost = sorted({*range(len(a.boxes))} - {m for m, _ in self.pairs})
+        extra = sorted({*range(len(b.boxes))} - {n for _, n in self.pairs})
         if len(a.boxes) != len(b.boxes):
             yield Difference(self.at, "count", f"{several(len(a.boxes), 'box', 'boxes')} and {len(b.boxes)}", _HOW)
         for one in lost:
-            nearest = max(extra, key=lambda other: self.shares[one, other], default=None)
+            nearest = extra[int(np.argmax(self.shares[one, extra]))] if extra else None
             if nearest is not None and self.shares[one, nearest] >= _SAME_PLACE:
                 extra.remove(nearest)
                 what = _moved(a, b, one, nearest, float(self.shares[one, nearest]))
