@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ BOXES = np.array([[0.0, 0, 100, 100], [50, 60, 90, 80], [10, 10, 30, 40]])
 SCORES = np.array([0.9, 0.8, 0.7])
 LABELS = np.array([1, 2, 2])
 Pair = namedtuple("Pair", "left right")
+Colour = Enum("Colour", "RED BLUE")
 
 
 @dataclass
@@ -69,18 +72,23 @@ SAME = {
     "scores nearly tied": ({"a": 0.5, "b": 0.5001}, {"b": 0.5, "a": 0.5001}),
     "best two, cut at a tie": ([("a", 0.6), ("b", 0.2)], [("a", 0.6), ("c", 0.2004)]),
     "scores that are no numbers": ({"a": 0.5, "b": np.nan, "c": np.inf}, {"a": 0.5, "b": np.nan, "c": np.inf}),
+    "values with equality": ([Path("a"), Colour.RED], [Path("a"), Colour.RED]),
     "labels and scores": ([{"label": "x", "score": 0.9}, {"label": "y", "score": 0.1}],) * 2,
 }
 OTHER = {
     "one number": (X, np.where(X.max() == X, X * 1.01, X), "numbers"),
     "a shape": (X, X[:, :4], "shape"),
     "a dtype": (X, X.astype(np.float64), "dtype"),
+    "a dtype of integers": (np.arange(3), np.arange(3, dtype=np.int32), "dtype"),
+    "an array of objects": (np.array([{"a": 1}, "b"]), np.array([{"a": 2}, "b"]), "values"),
+    "a field of an array": (np.array([(1, 2.0)], "i4,f4"), np.array([(1, 3.0)], "i4,f4"), "numbers"),
     "a nan": (X, np.where(X.max() == X, np.nan, X), "not finite"),
     "an integer": (np.arange(3), np.array([0, 1, 3]), "values"),
     "a text": ("a dog", "a dot", "text"),
     "a bool for a number": (True, 1, "values"),
     "a key": ({"a": 1}, {"a": 1, "b": 2}, "keys"),
     "a list's length": (["a", "b"], ["a"], "count"),
+    "a value with equality": ([Path("a"), Colour.RED], [Path("a"), Colour.BLUE], "values"),
     "a type": ("a", X, "type"),
     "a box more": (detections(BOXES[:2], SCORES[:2], LABELS[:2]), detections(), "count"),
     "a box lost": (detections(), detections(BOXES[:2], SCORES[:2], LABELS[:2]), "count"),
@@ -130,6 +138,22 @@ def test_the_largest_difference_is_a_share_of_its_limit() -> None:
     _, counts = found(X, X * np.float32(1 + 5e-5))
     assert 0.4 < counts.largest < 0.6
     assert counts.compared == X.size
+
+
+@pytest.mark.torch
+def test_tensors_that_numpy_has_not() -> None:
+    import torch
+
+    eye = torch.eye(3)
+    kinds = (
+        lambda x: x.to_sparse(),
+        lambda x: x.to(torch.bfloat16),
+        lambda x: x.to(torch.float8_e4m3fn),
+        lambda x: torch.nested.nested_tensor([x, x[:2]], layout=torch.jagged),
+    )
+    for kind in kinds:
+        assert found(kind(eye), kind(eye))[0] == []
+        assert found(kind(eye), kind(eye * 2))[0] != []
 
 
 def test_a_difference_says_where() -> None:

@@ -13,7 +13,7 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.gate.same import same
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
-from onnxsmith.testing import assert_same
+from onnxsmith.testing import assert_not_worse, assert_same
 from onnxsmith.testing.assertions import assert_exports
 from onnxsmith.testing.failure import raise_unless_done
 
@@ -162,6 +162,30 @@ def test_a_limit_with_which_nothing_is_found_is_refused(name: str, id_: str, lim
     with pytest.raises(onnxsmith.OnnxsmithError) as caught:
         same(right, off, inputs=INPUTS, **{name: limit})
     assert caught.value.problem.id == id_
+
+
+class Unequal:
+    """An object whose comparison raises."""
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("not comparable")
+
+    __hash__ = None
+
+
+def test_no_error_leaves_an_assertion_as_it_is(file: Path) -> None:
+    for make in (Unequal, object):
+        with pytest.raises(AssertionError, match=r"(?s)CANNOT TELL.*gate/no-measure.*cannot be compared"):
+            assert_same(lambda x, make=make: [make(), x], lambda x, make=make: [make(), x], [1, 2])
+    for sides in ((file, file), (right, file)):
+        with pytest.raises(AssertionError, match=r"gate/option: .*'sises'"):
+            assert_same(*sides, INPUTS, sises={"n": 3})
+    with pytest.raises(AssertionError, match=r"gate/option: .*'sises'"):
+        assert_not_worse(file, "baseline.json", sises=3)
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    with pytest.raises(AssertionError, match="internal/unexpected"):
+        assert_same(lambda x: cycle, lambda x: cycle, [1, 2])
 
 
 def test_two_files_are_compared_as_models(file: Path, tmp_path: Path) -> None:

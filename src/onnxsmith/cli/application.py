@@ -10,7 +10,6 @@ import io
 import os
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,9 +20,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from onnxsmith._version import __version__
-from onnxsmith.base import clock, interrupts, limits, rooms
+from onnxsmith.base import clock, interrupts, limits, rooms, unexpected
 from onnxsmith.base.options import called
-from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.spelling import typed
@@ -224,7 +223,7 @@ def _report(command: Command, files: SideFiles, interrupted: Callable[[], bool],
         if interrupted():  # a library that was being imported can turn KeyboardInterrupt into its own error
             found = _INTERRUPTED
         else:
-            found = error.problem if isinstance(error, OnnxsmithError) else _unexpected(error)
+            found = unexpected.problem_of(error, "the command")
             found = _typed(found, command)
     problems = [_tried(found, command, time.monotonic() - start)]
     if files.record:
@@ -325,20 +324,6 @@ def _render(report: Report, *, json: bool, verbose: bool, quiet: bool) -> int:
         for found in report.problems:
             terminal.show_problem(found, failed_console)
     return report.verdict.exit_code
-
-
-def _unexpected(error: Exception) -> Problem:
-    limit = limits.problem_of(error)
-    if limit is not None:
-        return limit
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return Problem(
-        "internal/unexpected",
-        "an unexpected error stopped the command",
-        where=f"{frame.filename}:{frame.lineno}, in {frame.name}",
-        why=f"{type(error).__name__}: {error}",
-        fix="this is a bug in onnxsmith: report it with the command and, if you can, the model",
-    )
 
 
 @contextmanager

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.gate.answer_comparison import differences, plain
+from onnxsmith.gate.answer_comparison import differences
 from onnxsmith.gate.answers.base import Counts, Limits
+from onnxsmith.gate.plain_answers import plain
 from onnxsmith.gate.predict_function import Predict, call
 
 _EXACT = Limits(tolerance=0.0, overlap=1.0)

@@ -3,6 +3,7 @@ return."""
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -17,12 +18,12 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import several
 from onnxsmith.gate import answer_power, given_inputs
 from onnxsmith.gate.answer_comparison import differences
-from onnxsmith.gate.answers.base import OVERLAP, Counts, Difference, Limits
+from onnxsmith.gate.answers.base import NO_MEASURE, OVERLAP, Counts, Difference, Limits
 from onnxsmith.gate.predict_function import Predict, call, is_function, is_module, named, of_side
 
 _MOST = 100
 """The most differences that a report lists. A choice: the first ones tell the kind."""
-_DOUBTS = {"gate/unsteady", "gate/empty-answers", "gate/constant-answers"}
+_DOUBTS = {"gate/unsteady", "gate/empty-answers", "gate/constant-answers", "gate/no-measure"}
 """Names the problems with which nothing can be told."""
 _ONE_INPUT = "there is one input, so nothing shows that answers depend on inputs: give two with different answers"
 
@@ -52,7 +53,7 @@ def same(
 
     Raises:
         OnnxsmithError: `gate/no-inputs` for predict functions without inputs, `gate/option` for an option that predict
-            functions do not take; the errors of `compare`.
+            functions or models do not take; the errors of `compare`.
     """
     if not is_function(reference) and not is_function(candidate):
         return _of_models(reference, candidate, inputs, tolerance, options)
@@ -85,6 +86,14 @@ def _of_models(
 ) -> Report:
     from onnxsmith.comparison.outputs.compare import compare
 
+    unknown = next((name for name in options if name not in inspect.signature(compare).parameters), None)
+    if unknown is not None:
+        raise problem(
+            "gate/option",
+            f"there is no option {unknown!r}",
+            why="two models take the options of `onnxsmith.compare`, with `inputs` and `tolerance`",
+            fix="leave it out, or correct its name",
+        )
     sides = []
     for side in (reference, candidate):
         if is_module(side):
@@ -114,6 +123,7 @@ class _Calls:
         """Calls both functions on each input, and returns the report."""
         counts = Counts()
         rows: list[AnswerDifference] = []
+        how = ""
         problems: list[Problem] = []
         first: list[Any] = []
         equal = 0
@@ -124,15 +134,20 @@ class _Calls:
             except OnnxsmithError as error:
                 problems.append(error.problem)
                 continue
-            moved = [list(differences(x, y, self.limits, Counts())) for x, y in zip(answers, again, strict=True)]
+            moved = [
+                [one for one in differences(x, y, self.limits, Counts()) if one.kind != NO_MEASURE]
+                for x, y in zip(answers, again, strict=True)
+            ]
             problems += [self._unsteady(side, text, found[0]) for side, found in enumerate(moved) if found]
-            found = differences(answers[0], answers[1], self.limits, counts)
+            found = list(differences(answers[0], answers[1], self.limits, counts))
+            how = how if rows or not found else found[0].how
             rows += [AnswerDifference(text, one.at, one.kind, one.what) for one in found]
             first = first or [answer_power.copied(answers[0])]
             equal += answer_power.are_equal(first[0], answers[0])
         part = Answers(*self.names, len(inputs), counts.compared, counts.largest, tuple(rows[:_MOST]))
         if rows and not any(one.id == "gate/unsteady" for one in problems):
-            problems.insert(0, self._different(rows))
+            is_unknown = all(one.kind == NO_MEASURE for one in rows)
+            problems.insert(0, self._no_measure(rows[0]) if is_unknown else self._different(rows, how))
         elif not problems and not counts.compared:
             problems.append(self._empty(len(inputs)))
         elif not problems and (
@@ -162,15 +177,25 @@ class _Calls:
                 fix="call it on this input alone to see the whole trace",
             ) from error
 
-    def _different(self, rows: Sequence[AnswerDifference]) -> Problem:
+    def _different(self, rows: Sequence[AnswerDifference], how: str) -> Problem:
         first = rows[0]
+        paired = f"; {how}" if how else ""
         kinds = ", ".join(dict.fromkeys(one.kind for one in rows))
         return Problem(
             "gate/answers-differ",
             f"{self.names[0]} and {self.names[1]} give different answers",
             where=f"{first.input}, {first.at or 'the answer'}",
-            why=f"{first.what}; {several(len(rows), 'difference')} in all ({kinds})",
+            why=f"{first.what}; {several(len(rows), 'difference')} in all ({kinds}){paired}",
             fix="; or ".join(filter(None, (_FIRST.get(first.kind), _STAGES, _STEPS))),
+        )
+
+    def _no_measure(self, first: AnswerDifference) -> Problem:
+        return Problem(
+            "gate/no-measure",
+            "answers of this type cannot be compared",
+            where=f"{first.input}, {first.at or 'the answer'}",
+            why=first.what,
+            fix="let both functions return arrays, numbers, texts, or lists, mappings and dataclasses of these",
         )
 
     def _unsteady(self, side: int, label: str, found: Difference) -> Problem:
@@ -218,5 +243,6 @@ _FIRST = {
     "dtype": "look first for a step that computes in another dtype, or casts at another place",
     "text": "compare first what the text is made of: its tokens or their scores",
     "keys": "let both return the same keys first",
+    "order": "look first at how the lists are sorted",
 }
 """Maps a kind of difference to what to look at before the stages."""

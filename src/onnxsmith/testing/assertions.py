@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.testing import pages
 from onnxsmith.testing.failure import raise_problem, raise_unless_done
@@ -40,12 +39,16 @@ def assert_exports(
     with _output(output) as (file, lines):
         more = {} if dynamic is None else {"dynamic": dynamic}
         try:
-            raise_unless_done(export(module, args, output=file, **more, **options).report, more=lines)
-            targets = [target] if isinstance(target, str) else list(target)
-            if targets:
-                raise_unless_done(check(file, targets).report, {"MODEL": file}, lines)
-        except OnnxsmithError as error:
+            exported = export(module, args, output=file, **more, **options).report
+        except Exception as error:  # noqa: BLE001 — whatever stops an assertion fails it, with a problem
             raise_problem(error, more=lines)
+        raise_unless_done(exported, more=lines)
+        try:
+            targets = [target] if isinstance(target, str) else list(target)
+            checked = check(file, targets).report if targets else exported
+        except Exception as error:  # noqa: BLE001 — as above
+            raise_problem(error, more=lines)
+        raise_unless_done(checked, {"MODEL": file}, lines)
         return None if output is None else file
 
 
@@ -99,10 +102,10 @@ def assert_same(reference: Any, candidate: Any, inputs: Any = (), **options: Any
     try:
         report = same(reference, candidate, inputs=inputs, **options)
         if report.verdict is Verdict.DIFFERENT and any(one.id == "verify/different" for one in report.problems):
-            report = same(reference, candidate, inputs=inputs, per_layer=True, **options)
-        raise_unless_done(report, files)
-    except OnnxsmithError as error:
+            report = same(reference, candidate, inputs=inputs, **{**options, "per_layer": True})
+    except Exception as error:  # noqa: BLE001 — as above
         raise_problem(error, files)
+    raise_unless_done(report, files)
 
 
 def assert_not_worse(model: str | Path, baseline: str | Path, *, times: bool = False, **settings: Any) -> None:
@@ -124,6 +127,7 @@ def assert_not_worse(model: str | Path, baseline: str | Path, *, times: bool = F
     from onnxsmith.gate.baselines.verbs import check_one
 
     try:
-        raise_unless_done(check_one(model, baseline, Settings(times=times, **settings)))
-    except OnnxsmithError as error:
+        report = check_one(model, baseline, Settings(times=times, **settings))
+    except Exception as error:  # noqa: BLE001 — as above
         raise_problem(error)
+    raise_unless_done(report)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base import unexpected
+from onnxsmith.base.problem import Problem
 from onnxsmith.base.remedies import alternatives
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.answers import Answers
@@ -38,10 +40,21 @@ def raise_unless_done(report: Report, files: Mapping[str, Any] | None = None, mo
     raise AssertionError("\n".join(shortened(line, _WIDEST) for line in lines)) from None  # no trace of this package
 
 
-def raise_problem(error: OnnxsmithError, files: Mapping[str, Any] | None = None, more: Sequence[str] = ()) -> None:
+def raise_problem(error: Exception, files: Mapping[str, Any] | None = None, more: Sequence[str] = ()) -> NoReturn:
     """Raises the problem of an error as an AssertionError: what stops an assertion is told like what it finds."""
     __tracebackhide__ = True
-    raise_unless_done(Report("test", Verdict.FAILED, problems=(error.problem,)), files, more)
+    found = _misspelled(error) or unexpected.problem_of(error, "the assertion")
+    raise_unless_done(Report("test", Verdict.FAILED, problems=(found,)), files, more)
+    raise AssertionError  # never reached: the verdict is not done
+
+
+def _misspelled(error: Exception) -> Problem | None:
+    """Returns the problem of an option that does not exist: the call itself fails then, in the assertion."""
+    if not isinstance(error, TypeError):
+        return None
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    is_call = Path(frame.filename).name == "assertions.py" and Path(frame.filename).parent == Path(__file__).parent
+    return Problem("gate/option", str(error), fix="leave it out, or correct its name") if is_call else None
 
 
 def _filled(found: Problem, files: Mapping[str, Any]) -> Problem:

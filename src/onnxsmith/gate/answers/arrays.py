@@ -22,11 +22,11 @@ class Arrays(Kind):
             yield Difference(at, "shape", f"the shape is {list(a.shape)} and {list(b.shape)}")
             return
         numbers = ("f", "c", "V")  # V: dtypes of ml_dtypes
+        if a.dtype != b.dtype and a.ndim and not a.dtype.kind == b.dtype.kind == "U":
+            yield Difference(at, "dtype", f"the dtype is {a.dtype} and {b.dtype}")
         if a.dtype.kind not in numbers or b.dtype.kind not in numbers:
             yield from _exactly(a, b, at, counts)
             return
-        if a.dtype != b.dtype and a.ndim:
-            yield Difference(at, "dtype", f"the dtype is {a.dtype} and {b.dtype}")
         limit = max(limits.of_array(a.dtype), limits.of_array(b.dtype))
         wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
         x, y = a.astype(wide), b.astype(wide)

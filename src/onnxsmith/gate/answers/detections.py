@@ -1,174 +1,180 @@
-"""Compares detections: boxes are matched by their overlap, whatever their order, then labels and scores compared."""
+"""Compares detections: boxes are paired by their overlap, whatever their order, then compared in all that is said of
+them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from onnxsmith.base.words import several
-from onnxsmith.gate.answers.base import Counts, Difference, Kind, Limits, distance
+from onnxsmith.gate import box_pairs
+from onnxsmith.gate.answers.base import Counts, Difference, Kind, Limits, Part, by_key, only_in
+from onnxsmith.gate.box_forms import ABSENT, Array, Found, found
+from onnxsmith.gate.plain_answers import plain
 
-_BOXES = {"boxes": "xyxy", "bboxes": "xyxy", "xyxy": "xyxy", "xywh": "xywh", "cxcywh": "cxcywh"}
-"""Maps a key of an answer to the form of its boxes: corners, a corner and a size, a centre and a size."""
-_SCORES = ("scores", "score", "conf", "confidence", "confidences")
-_LABELS = ("labels", "label", "classes", "class", "cls", "class_ids", "names")
-_CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _SAME_PLACE = 0.5
 """The overlap from which a box without a partner is said to have moved. A choice, as in most measures of detectors."""
-_STEP = 1.0
-"""How far a coordinate that is a whole number may be: rounding may go to either neighbour."""
-
-Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class _Found:
-    """Detections: `boxes` as corners [N, 4], `scores` [N] and `labels` [N], each None if the answer has none."""
-
-    boxes: Array
-    scores: Array | None
-    labels: tuple[Any, ...] | None
-    is_whole: bool
-    """Whether every coordinate is a whole number."""
+_HOW = "boxes are paired by their overlap, in any order"
+_FORMS = {"list": "a list with a box each", "mapping": "a mapping of arrays", "object": "an object with arrays"}
 
 
 class Detections(Kind):
     rank = 10
 
     def fits(self, answer: Any) -> bool:
-        return _found(answer) is not None
+        return found(answer) is not None
 
-    def differences(self, ours: Any, theirs: Any, at: str, limits: Limits, counts: Counts) -> Iterator[Difference]:
-        a, b = _found(ours), _found(theirs)
+    def differences(
+        self, ours: Any, theirs: Any, at: str, limits: Limits, counts: Counts
+    ) -> Iterator[Difference | Part]:
+        a, b = found(ours), found(theirs)
         assert a is not None
         assert b is not None
-        overlaps = _overlaps(a.boxes, b.boxes)
-        near = overlaps >= limits.overlap
-        if a.is_whole and b.is_whole:
-            near |= np.abs(a.boxes[:, None] - b.boxes[None]).max(-1, initial=0.0) <= _STEP
-        pairs = _matched(overlaps, near & _alike(a.labels, b.labels))
-        counts.add(
-            len(pairs),
-            max(
-                (
-                    float((1 - overlaps[m, n]) / (1 - limits.overlap))
-                    for m, n in pairs
-                    if limits.overlap < 1 and overlaps[m, n] >= limits.overlap
-                ),
-                default=0.0,
-            ),
-        )
-        lost = [n for n in range(len(a.boxes)) if n not in {m for m, _ in pairs}]
-        extra = [n for n in range(len(b.boxes)) if n not in {m for _, m in pairs}]
+        if (a.form == "list") != (b.form == "list"):
+            yield Difference(at, "type", f"{_FORMS[a.form]} and {_FORMS[b.form]}", _HOW)
+        else:
+            yield from _Pairing.of(a, b, at, limits).differences(counts)
+
+
+@dataclass(frozen=True)
+class _Pairing:
+    """Two detections, the overlaps of their boxes [N, M], and the pairs of their boxes."""
+
+    a: Found
+    b: Found
+    at: str
+    limits: Limits
+    shares: Array
+    pairs: list[tuple[int, int]]
+    is_far: Array
+    """Which scores are too far apart, [N, M]."""
+
+    @classmethod
+    def of(cls, a: Found, b: Found, at: str, limits: Limits) -> _Pairing:
+        """Pairs boxes that overlap and have equal labels."""
+        shares = box_pairs.overlaps(a.boxes, b.boxes)
+        may = box_pairs.near(a.boxes, b.boxes, shares, limits, are_whole=a.is_whole and b.is_whole)
+        if a.labels and b.labels and a.labels.is_like(b.labels):
+            may &= box_pairs.equal_labels(a.labels.values, b.labels.values)
+        is_far = np.zeros(shares.shape, bool)
+        if a.scores and b.scores and a.scores.is_like(b.scores):
+            is_far = box_pairs.far_scores(a.scores.values, b.scores.values, limits)
+        return cls(a, b, at, limits, shares, box_pairs.pairs(shares, may, is_far), is_far)
+
+    def differences(self, counts: Counts) -> Iterator[Difference | Part]:
+        """Yields missing keys, boxes without a partner, other scores, and the further parts of the pairs."""
+        limit = self.limits.overlap
+        shares = [float(self.shares[pair]) for pair in self.pairs]
+        used = ((1 - share) / (1 - limit) for share in shares if limit < 1 and share >= limit)
+        counts.add(len(self.pairs), max(used, default=0.0))
+        if self.a.form != "list":
+            for key in dict.fromkeys((*self.a.values, *self.b.values)):
+                if key not in self.a.values or key not in self.b.values:
+                    owner = self.a if key in self.a.values else self.b
+                    yield only_in(owner.place(self.at, key), is_first=owner is self.a)
+        if self.a.corners != self.b.corners:
+            named = [", ".join(one.corners) or "none" for one in (self.a, self.b)]
+            yield Difference(f"{self.at}[0]['box']", "keys", f"the names of the corners are {' and '.join(named)}")
+        yield from self._boxes()
+        done = {self.a.key} if self.a.key == self.b.key else set()
+        if self.a.labels and self.a.labels.is_like(self.b.labels):
+            done.add(self.a.labels.key)
+        if self.a.scores and self.a.scores.is_like(self.b.scores):
+            done.add(self.a.scores.key)
+            yield from self._scores(self.a.scores.values, self.b.scores.values if self.b.scores else ())
+        for key in [key for key in dict.fromkeys((*self.a.values, *self.b.values)) if key not in done]:
+            yield from self._rows(key) if self.a.form == "list" else self._field(key)
+
+    def _boxes(self) -> Iterator[Difference]:
+        a, b = self.a, self.b
+        lost = sorted({*range(len(a.boxes))} - {m for m, _ in self.pairs})
+        extra = sorted({*range(len(b.boxes))} - {n for _, n in self.pairs})
         if len(a.boxes) != len(b.boxes):
-            yield Difference(at, "count", f"{several(len(a.boxes), 'box', 'boxes')} and {len(b.boxes)}")
+            yield Difference(self.at, "count", f"{several(len(a.boxes), 'box', 'boxes')} and {len(b.boxes)}", _HOW)
         for one in lost:
-            nearest = max(extra, key=lambda other: overlaps[one, other], default=None)
-            if nearest is not None and overlaps[one, nearest] >= _SAME_PLACE:
+            nearest = extra[int(np.argmax(self.shares[one, extra]))] if extra else None
+            if nearest is not None and self.shares[one, nearest] >= _SAME_PLACE:
                 extra.remove(nearest)
-                yield Difference(f"{at}[{one}]", "box", _moved(a, b, one, nearest, float(overlaps[one, nearest])))
+                what = _moved(a, b, one, nearest, float(self.shares[one, nearest]))
             else:
-                yield Difference(f"{at}[{one}]", "box", f"{_said(a, one)} is in the first answer only")
+                what = f"{_said(a, one)} is in the first answer only"
+            yield Difference(self._row(a, one), "box", what, _HOW)
         for other in extra:
-            yield Difference(f"{at}[{other}]", "box", f"{_said(b, other)} is in the second answer only")
-        if a.scores is not None and b.scores is not None:
-            for m, n in pairs:
-                score, apart = float(a.scores[m]), distance(float(a.scores[m]), float(b.scores[n]))
-                if apart > limits.of_scores * (max(1.0, abs(score)) if np.isfinite(score) else 1.0):
-                    yield Difference(f"{at}[{m}]", "score", f"{a.scores[m]:.4g} and {b.scores[n]:.4g} of {_said(a, m)}")
+            yield Difference(self._row(b, other), "box", f"{_said(b, other)} is in the second answer only", _HOW)
+
+    def _scores(self, ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> Iterator[Difference]:
+        assert self.a.scores is not None
+        for m, n in self.pairs:
+            if self.is_far[m, n]:
+                place = self.a.place(self.at, self.a.scores.key, m)
+                yield Difference(place, "score", f"{ours[m]:.4g} and {theirs[n]:.4g} of {_said(self.a, m)}", _HOW)
+
+    def _rows(self, key: Any) -> Iterator[Difference | Part]:
+        """Yields what the mappings of paired boxes have under a key."""
+        for m, n in self.pairs:
+            ours, theirs = (
+                one.values[key][row] if key in one.values else ABSENT for one, row in ((self.a, m), (self.b, n))
+            )
+            if ours is not ABSENT and theirs is not ABSENT:
+                yield Part(self.a.place(self.at, key, m), ours, theirs, _HOW)
+            elif ours is not theirs:
+                yield only_in(self.a.place(self.at, key, m), is_first=theirs is ABSENT)
+
+    def _field(self, key: Any) -> Iterator[Difference | Part]:
+        """Yields what both answers have under a key: for paired boxes if it is about single boxes, else as it is."""
+        if key not in self.a.values or key not in self.b.values:
+            return
+        boxes = self.a.more_boxes(key), self.b.more_boxes(key)
+        if boxes[0] is not None and boxes[1] is not None:
+            yield from self._more_boxes(key, boxes[0], boxes[1])
+        else:
+            yield from self._paired(key, Part(self.a.place(self.at, key), self.a.values[key], self.b.values[key]))
+
+    def _paired(self, key: Any, whole: Part) -> Iterator[Difference | Part]:
+        """Yields the parts of what `key` says, in the order of the paired boxes if it is about single boxes. In a
+        mapping, each key may be."""
+        place = whole.at
+        inner = plain(whole.ours), plain(whole.theirs)
+        if isinstance(inner[0], Mapping) and isinstance(inner[1], Mapping):
+            for one, name in zip(by_key(inner[0], inner[1], place), dict.fromkeys((*inner[0], *inner[1])), strict=True):
+                yield from self._paired(name, one) if isinstance(one, Part) else (one,)
+            return
+        ours, theirs = self.a.of_boxes(key, inner[0]), self.b.of_boxes(key, inner[1])
+        if ours is None or theirs is None:
+            yield whole
+        elif len(self.pairs) < len(ours):
+            yield from (Part(f"{place}[{m}]", ours[m], theirs[n], _HOW) for m, n in self.pairs)
+        else:
+            rows = [n for _, n in self.pairs]
+            is_array = isinstance(theirs, np.ndarray)
+            yield Part(place, ours, theirs[rows] if is_array else [theirs[n] for n in rows], _HOW)
+
+    def _more_boxes(self, key: Any, ours: Array, theirs: Array) -> Iterator[Difference]:
+        shares = box_pairs.overlaps(ours, theirs)
+        may = box_pairs.near(ours, theirs, shares, self.limits, are_whole=self.a.is_whole and self.b.is_whole)
+        for m, n in self.pairs:
+            if not may[m, n]:
+                what = f"{_numbers(ours[m])} and {_numbers(theirs[n])} overlap by {shares[m, n]:.3f}"
+                yield Difference(self.a.place(self.at, key, m), "box", what, _HOW)
+
+    def _row(self, of: Found, row: int) -> str:
+        return f"{self.at}[{row}]" if of.form == "list" else of.place(self.at, of.key, row)
 
 
-def _found(answer: Any) -> _Found | None:
-    """Returns the detections in an answer: a mapping of arrays, an object with `xyxy`, `conf` and `cls`, or a list of
-    mappings with one `box` each; None for other answers."""
-    if isinstance(answer, Mapping):
-        key = next((key for key in _BOXES if key in answer and _is_boxes(answer[key])), None)
-        if key is None:
-            return None
-        return _of(answer[key], _BOXES[key], _first_of(answer, _SCORES), _first_of(answer, _LABELS))
-    if hasattr(answer, "xyxy") and hasattr(answer, "conf") and _is_boxes(answer.xyxy):
-        return _of(answer.xyxy, "xyxy", answer.conf, getattr(answer, "cls", None))
-    is_list = isinstance(answer, Sequence) and not isinstance(answer, str | bytes) and bool(answer)
-    if is_list and all(isinstance(one, Mapping) and _has_corners(one.get("box")) for one in answer):
-        boxes = [[one["box"][corner] for corner in _CORNERS] for one in answer]
-        scores = [one.get("score") for one in answer]
-        return _of(boxes, "xyxy", None if None in scores else scores, [one.get("label") for one in answer])
-    return None
+def _numbers(box: Array) -> str:
+    return f"[{', '.join(f'{number:.5g}' for number in box)}]"
 
 
-def _has_corners(box: Any) -> bool:
-    return isinstance(box, Mapping) and all(corner in box for corner in _CORNERS)
+def _said(of: Found, row: int) -> str:
+    label = f" {of.labels.values[row]!r}" if of.labels else ""
+    score = f" with score {of.scores.values[row]:.3g}" if of.scores else ""
+    return f"box{label} {_numbers(of.boxes[row])}{score}"
 
 
-def _of(boxes: Any, form: str, scores: Any, labels: Any) -> _Found:
-    found = np.asarray(boxes, np.float64).reshape(-1, 4)
-    is_whole = bool((found == np.rint(found)).all())
-    if form == "xywh":
-        found = np.concatenate([found[:, :2], found[:, :2] + found[:, 2:]], 1)
-    elif form == "cxcywh":
-        found = np.concatenate([found[:, :2] - found[:, 2:] / 2, found[:, :2] + found[:, 2:] / 2], 1)
-    held = None if scores is None else np.asarray(scores, np.float64).reshape(-1)
-    named = None if labels is None else tuple(np.asarray(labels).reshape(-1).tolist())
-    held = held if held is not None and len(held) == len(found) else None
-    return _Found(found, held, named if named is not None and len(named) == len(found) else None, is_whole)
-
-
-def _is_boxes(value: Any) -> bool:
-    try:
-        array = np.asarray(value)
-    except (ValueError, TypeError, RuntimeError):
-        return False
-    return array.dtype.kind in "fiu" and array.ndim == 2 and array.shape[1] == 4
-
-
-def _first_of(answer: Mapping[Any, Any], keys: Sequence[str]) -> Any:
-    return next((answer[key] for key in keys if key in answer), None)
-
-
-def _overlaps(a: Array, b: Array) -> Array:
-    """Returns the intersection over union of each box of `a` with each of `b`, [N, M]. Two equal boxes have 1, also
-    without an area."""
-    low, high = np.maximum(a[:, None, :2], b[None, :, :2]), np.minimum(a[:, None, 2:], b[None, :, 2:])
-    inside = np.clip(high - low, 0, None).prod(-1)
-    areas = [np.abs((boxes[:, 2:] - boxes[:, :2]).prod(-1)) for boxes in (a, b)]
-    union = areas[0][:, None] + areas[1][None] - inside
-    found = np.divide(inside, union, out=np.zeros_like(inside), where=union > 0)
-    equal = (a[:, None] == b[None]).all(-1)
-    return np.where(equal, 1.0, found)
-
-
-def _alike(ours: tuple[Any, ...] | None, theirs: tuple[Any, ...] | None) -> Any:
-    if ours is None or theirs is None:
-        return True
-    return np.array([[one == other for other in theirs] for one in ours], bool).reshape(len(ours), len(theirs))
-
-
-def _matched(overlaps: Array, may: Array) -> list[tuple[int, int]]:
-    """Returns pairs of boxes, those that overlap most first, each box once."""
-    places = sorted(np.argwhere(may).tolist(), key=lambda place: -overlaps[place[0], place[1]])
-    ours: set[int] = set()
-    theirs: set[int] = set()
-    found = []
-    for m, n in places:
-        if m not in ours and n not in theirs:
-            ours.add(m)
-            theirs.add(n)
-            found.append((m, n))
-    return found
-
-
-def _said(found: _Found, at: int) -> str:
-    box = ", ".join(f"{number:.5g}" for number in found.boxes[at])
-    label = f" {found.labels[at]!r}" if found.labels is not None else ""
-    score = f" with score {found.scores[at]:.3g}" if found.scores is not None else ""
-    return f"box{label} [{box}]{score}"
-
-
-def _moved(a: _Found, b: _Found, one: int, other: int, overlap: float) -> str:
-    if a.labels is not None and b.labels is not None and a.labels[one] != b.labels[other]:
-        return f"the label is {a.labels[one]!r} and {b.labels[other]!r} of {_said(a, one)}"
+def _moved(a: Found, b: Found, one: int, other: int, overlap: float) -> str:
+    if a.labels and a.labels.is_like(b.labels) and b.labels and a.labels.values[one] != b.labels.values[other]:
+        return f"the label is {a.labels.values[one]!r} and {b.labels.values[other]!r} of {_said(a, one)}"
     return f"{_said(a, one)} and {_said(b, other)} overlap by {overlap:.3f}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from onnxsmith.base.words import shortened
-from onnxsmith.gate.answers.base import Counts, Difference, Kind, Limits
+from onnxsmith.gate.answers.base import NO_MEASURE, Counts, Difference, Kind, Limits
 
 _SHOWN = 60
 """The most characters of a text that a difference shows. A choice: one line for both texts."""
@@ -20,11 +21,18 @@ class Exact(Kind):
     def fits(self, answer: Any) -> bool:
         if isinstance(answer, np.ndarray):
             return False
-        return isinstance(answer, str | bytes | int | None) or "__eq__" in vars(type(answer))
+        has_equality = any("__eq__" in vars(one) for one in type(answer).__mro__ if one is not object)
+        return has_equality or isinstance(answer, str | bytes | int | Enum | None)
 
     def differences(self, ours: Any, theirs: Any, at: str, limits: Limits, counts: Counts) -> Iterator[Difference]:
         counts.add(0 if ours is None and theirs is None else 1)
-        if bool(ours == theirs) and isinstance(ours, bool) == isinstance(theirs, bool):
+        try:
+            is_equal = bool(ours == theirs)
+        except Exception as error:  # noqa: BLE001 — a class of the user may define equality as it likes
+            said = f"{type(ours).__name__} cannot be compared: == raised {type(error).__name__}"
+            yield Difference(at, NO_MEASURE, said)
+            return
+        if is_equal and isinstance(ours, bool) == isinstance(theirs, bool):
             return
         if isinstance(ours, str) and isinstance(theirs, str):
             yield Difference(at, "text", _first_difference(ours, theirs))
