@@ -20,7 +20,8 @@ from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.driver import Job
 from onnxsmith.fleet.engines.base import Engine, Running
 from onnxsmith.fleet.row import Outcome
-from onnxsmith.fleet.stores.base import Store, closing, opened, refused
+from onnxsmith.fleet.store_problems import refused
+from onnxsmith.fleet.stores.base import Store, closing, opened
 from tests.fleets import Steps, cells_of, models, plan
 
 LOCAL = rooms.members("onnxsmith.fleet.engines", Engine)["local"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -210,8 +212,68 @@ def test_an_interrupted_run_goes_on(path: Path, steps: Steps, monkeypatch: pytes
     assert not (path.parent / "fleet.sqlite").exists()
 
 
+def unwritable(folder: Path) -> Any:
+    """Plays a system that lets nobody write to a folder and the files in it."""
+    real = os.access
+    return lambda path, mode: real(path, mode) and not (mode & os.W_OK and folder in (Path(path), *Path(path).parents))
+
+
+@pytest.mark.parametrize("name", ["fleet.sqlite", "rows/"])
+def test_a_store_that_can_only_be_read(
+    path: Path, steps: Steps, refused: Refused, monkeypatch: pytest.MonkeyPatch, name: str, tmp_path_factory: Any
+) -> None:
+    """It is enough to show a run, and for a run that computes nothing."""
+    run(path, name="first", store=name)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.setattr(os, "access", unwritable(path.parent))
+    monkeypatch.setattr(Path, "write_bytes", denied)
+    assert verbs.show(path, name, since="first").verdict is Verdict.DONE
+    second = run(path, name="second", store=name)
+    assert counts(second) == (0, 6)
+    assert any("not kept, because the store can only be read" in note for note in second.notes)
+    monkeypatch.chdir(elsewhere)
+    assert merging.merge([f"{path.parent}/{name}"], "all.sqlite").verdict is Verdict.DONE
+    monkeypatch.chdir(path.parent)
+    with refused("fleet/store-refused") as refusal:
+        run(path, name="third", store=name, again=("all",))
+    assert str(path.parent) not in refusal.problem.fix
+    assert "other.sqlite" in refusal.problem.fix
+
+
+def denied(*_: object) -> None:
+    raise PermissionError(errno.EACCES, "Permission denied")
+
+
+@pytest.mark.parametrize("content", [b"garbage", b"", None])
+def test_a_damaged_row_is_computed_again(path: Path, steps: Steps, content: bytes | None) -> None:
+    run(path, name="first", store="rows/")
+    file = min((path.parent / "rows" / "rows").rglob("*.json"))
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-40] if content is None else content)
+    shown = verbs.show(path, "rows/")
+    assert sorted(outcomes(shown).values()) == ["done"] * 5 + ["missing"]
+    second = run(path, name="second", store="rows/")
+    for report in (shown, second):
+        (note,) = report.notes
+        assert file.name in note
+        assert "is damaged, and counts as absent" in note
+    assert counts(second) == (1, 5)
+    assert verbs.show(path, "rows/").notes == ()
+
+
+def test_a_merge_that_fails_leaves_no_file(path: Path, steps: Steps, refused: Refused) -> None:
+    run(path, name="first")
+    whole = Path("fleet.sqlite").read_bytes()
+    Path("half.sqlite").write_bytes(whole[: len(whole) // 2])
+    Path("other").mkdir()
+    for sources, id_ in (["fleet.sqlite", "half.sqlite"], "fleet/store"), (["other"], "fleet/no-run"):
+        with refused(id_):
+            merging.merge(sources, "all.sqlite")
+        assert not [file for file in path.parent.iterdir() if "all" in file.name]
+
+
 def test_a_full_store_stops_the_run(path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxsmith.fleet.stores.base import refused as refused_store
+    from onnxsmith.fleet.store_problems import refused as refused_store
     from onnxsmith.fleet.stores.sqlite import SqliteStore
 
     real, lock, taken = SqliteStore.put, threading.Lock(), [0]

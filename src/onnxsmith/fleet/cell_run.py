@@ -44,7 +44,7 @@ def compute(cell: Cell, store: str, again: bool = False) -> tuple[str, float]:
     began = time.monotonic()
     with closing():
         rows = opened(store)
-        if again or not rows.known([cell.key]):
+        if again or rows.row(cell.key) is None:
             rows.put(run(cell))
     return cell.key, time.monotonic() - began
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from onnxsmith.base import rooms
 from onnxsmith.base.clock import Clock, stage
-from onnxsmith.base.problem import Problem, problem
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.fleet import FleetMatrix
 from onnxsmith.base.report.parts.written_files import Timing
@@ -66,12 +66,12 @@ def run(path: str | Path, settings: Settings = USUAL) -> Report:
         everything = cell_lists.of_plan(plan)
         cells = everything if settings.shard is None else cell_lists.shard(everything, *settings.shard)
         store = opened(address_of(plan, settings.store))
-        since = tables.earlier(store, settings.since)
+        since = tables.earlier(store, settings.since, str(path))
         current = _current(plan, everything, store, settings)
         shown, since = _of_part(current, since, cells)
         workers = _workers(plan, settings.workers, settings.scheduler)
         wanted, again = _wanted(cells, store, settings.again)
-        store.put_run(current)
+        unkept = _put_run(store, current, is_needed=bool(wanted))
         job = Job(
             driver.with_threads(wanted, _threads(workers)),
             store,
@@ -88,7 +88,8 @@ def run(path: str | Path, settings: Settings = USUAL) -> Report:
         table = tables.matrix(store, shown, since, computed=job.progress.computed, reused=reused)
         stopped = _with_kept(stopped, table, _again(path, settings, current))
         empty = _empty(settings.shard, everything) if not cells else ()
-        report = tables.report("fleet run", table, stopped, [*_notes(table, job.progress.alone), *empty])
+        notes = [*_notes(table, job.progress.alone), *empty, *unkept, *tables.damaged(store)]
+        report = tables.report("fleet run", table, stopped, notes)
         return _timed(report, clock)
 
 
@@ -119,8 +120,10 @@ def show(path: str | Path, store: str = "", name: str = "", since: str = "") -> 
     Raises:
         OnnxsmithError: `fleet/no-run`, and the errors of reading the plan and the store.
     """
+    plan = str(path) if str(path).endswith(".toml") else ""
     rows = opened(_store_of(path, store))
-    return tables.report("fleet show", tables.matrix(rows, tables.run_of(rows, name), tables.earlier(rows, since)))
+    table = tables.matrix(rows, tables.run_of(rows, name, plan), tables.earlier(rows, since, plan))
+    return tables.report("fleet show", table, notes=tables.damaged(rows))
 
 
 def _store_of(path: str | Path, store: str) -> str:
@@ -128,7 +131,7 @@ def _store_of(path: str | Path, store: str) -> str:
     address = str(path)
     if store or address.endswith(".toml"):
         address = store or address_of(plan_reader.read(path))
-    tables.refuse_missing(address)
+    tables.refuse_missing(address, str(path) if str(path).endswith(".toml") else "")
     return address
 
 
@@ -170,6 +173,18 @@ def _current(plan: Plan, cells: Sequence[Cell], store: Store, settings: Settings
         if settings.resume
         else "give another --name, or leave it out",
     )
+
+
+def _put_run(store: Store, current: Run, *, is_needed: bool) -> tuple[str, ...]:
+    """Keeps the run in the store. If no cell is to be computed, a store that can only be read is enough: then returns a
+    note that the run is not kept."""
+    try:
+        store.put_run(current)
+    except OnnxsmithError as error:
+        if is_needed or error.problem.id != "fleet/store-refused":
+            raise
+        return (f"the run {current.name!r} is not kept, because the store can only be read: {error.problem.why}",)
+    return ()
 
 
 def _free_name(plan: Plan, store: Store) -> str:
