@@ -145,7 +145,7 @@ class _Chain:
             return [self._known(one) for one in value]
         if not isinstance(value, str):
             return value
-        value = cell_limits.advice(value)
+        value = cell_limits.advice(value, self._cell.limits.bytes)
         if self._temporary.name not in value:
             return value
         for folder in (str(self._temporary.resolve()), str(self._temporary)):

@@ -17,7 +17,7 @@ from typing import IO, Any
 import onnxsmith
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import children, machine
-from onnxsmith.fleet import reasons
+from onnxsmith.fleet import cell_limits, reasons
 from onnxsmith.fleet.row import Outcome, StepResult
 from onnxsmith.runtimes._call_limits import is_shortage
 
@@ -88,10 +88,12 @@ def run(
             raise StoppedError
         printed.seek(0)
         report = None if is_late else _report(printed.read())
+        report = report and cell_limits.told(report, verb, memory)
         tail = _end_of(said)
     typed = ("onnxsmith", *verb.split(), *words)
     was_short = kills != machine.HERE.memory_kills()
-    outcome, headline, problem = _outcome(process, report, tail, seconds if is_late else 0, was_short=was_short)
+    late = seconds if is_late else 0
+    outcome, headline, problem = _outcome(process, report, tail, late, memory, was_short=was_short)
     return StepResult(verb, typed, outcome, headline, passed, problem, report, "" if report is not None else tail)
 
 
@@ -143,7 +145,13 @@ def _report(printed: bytes) -> dict[str, Any] | None:
 
 
 def _outcome(
-    process: subprocess.Popen[bytes], report: dict[str, Any] | None, tail: str, limit: float, *, was_short: bool
+    process: subprocess.Popen[bytes],
+    report: dict[str, Any] | None,
+    tail: str,
+    limit: float,
+    memory: int,
+    *,
+    was_short: bool,
 ) -> tuple[Outcome, str, str]:
     """Returns the outcome of a step, its headline and the id of its problem. `was_short`: the system ended a
     process for lack of memory while the step ran."""
@@ -161,7 +169,7 @@ def _outcome(
             outcome = Outcome.REFUSED
         return outcome, reasons.of_report(report), str(worst.get("id", ""))
     if is_shortage(tail):
-        return Outcome.MEMORY, "the process ran out of memory", ""
+        return Outcome.MEMORY, cell_limits.ran_out(memory), ""
     code = process.returncode
     cause = children.cause_of_end(code)
     if cause == "signal SIGKILL" and was_short:
