@@ -888,3 +888,34 @@ def test_a_table_as_json_and_back() -> None:
     report = tables.report("fleet run", table)
     again = Report.from_json(report.to_json())
     assert again.part(FleetMatrix) == table
+
+
+def test_quiet_prints_the_cells_that_are_not_done(path: Path, steps: Steps) -> None:
+    """Nothing else. With --since, only those that are worse."""
+    steps.endings = {"simplify a.onnx": Outcome.CRASHED}
+    for command in ("run p.toml --name first", "show p.toml"):
+        text, status = called(f"fleet {command} -q")
+        lines = [f"a.onnx ({setting}): crashed: simplify of a.onnx: crashed" for setting in ("one", "two")]
+        assert (text.splitlines(), status) == (lines, 1)
+    assert called("fleet show p.toml --since first -q") == ("", 0)
+
+
+def test_a_wrong_value_of_a_plan_is_corrected_in_the_plan(path: Path) -> None:
+    """`run` has an option of that name, which would not help."""
+    plan(path.parent, f'workers = "two"\n{PLAN}')
+    for verb in ("run", "list"):
+        (found,) = reported(f"onnxsmith fleet {verb} p.toml")["problems"]
+        assert (found["where"], found["fix"]) == ("p.toml, line 1", "write `workers = 2`")
+
+
+def test_a_misspelled_key_beside_the_right_one_is_removed(path: Path, refused: Refused) -> None:
+    plan(path.parent, f'stepps = ["check"]\n{PLAN}')
+    with refused("fleet/plan") as refusal:
+        run(path)
+    assert refusal.problem.fix == "remove it: steps is there, too"
+
+
+def test_the_fix_of_a_run_that_is_missing_names_the_plan(path: Path, steps: Steps, refused: Refused) -> None:
+    with refused("fleet/no-run") as refusal:
+        verbs.show(path)
+    assert f"`onnxsmith fleet run {path}`" in refusal.problem.fix
