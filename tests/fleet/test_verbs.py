@@ -24,7 +24,7 @@ from onnxsmith.base.system import machine
 from onnxsmith.cli import application
 from onnxsmith.cli.render import terminal
 from onnxsmith.cli.render.forms.sarif import Sarif
-from onnxsmith.fleet import cell_run, driver, environments, merging, one_cell, tables, verbs
+from onnxsmith.fleet import cell_run, driver, environments, merging, one_cell, run_notes, tables, verbs
 from onnxsmith.fleet.row import Outcome
 from onnxsmith.fleet.stores.base import closing, opened
 from onnxsmith.fleet.verbs import Settings
@@ -876,7 +876,7 @@ def test_a_cell_that_did_not_run_has_no_time() -> None:
 def test_a_run_without_all_rows_is_not_done() -> None:
     table = FleetMatrix("r", "s", (cell("a", "done"), cell("b", "missing")))
     assert tables.report("fleet show", table).verdict is Verdict.DIFFERENT
-    assert verbs._notes(table, 0) == ["1 cell of this run without a row yet"]
+    assert run_notes.of_run(table, driver.Progress()) == ["1 cell of this run without a row yet"]
     assert verbs._notes(table, 2)[1:] == ["workers died; ran again, each alone: 2 cells"]
     for unknown in ("missing", "lost"):
         compared = FleetMatrix("r", "s", (cell("a", "done", "done"), cell("b", unknown, "done")), "old")
@@ -919,3 +919,33 @@ def test_the_fix_of_a_run_that_is_missing_names_the_plan(path: Path, steps: Step
     with refused("fleet/no-run") as refusal:
         verbs.show(path)
     assert f"`onnxsmith fleet run {path}`" in refusal.problem.fix
+
+
+def test_two_runs_at_once_share_the_work(path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second run begins while the first one has computed nothing, and takes the rows that it finds later."""
+    real, begun = driver.compute, []
+
+    def compute(*arguments: Any, **named: Any) -> None:
+        if not begun:
+            begun.append(run(path, name="first"))
+        real(*arguments, **named)
+
+    def second(*arguments: Any, **named: Any) -> None:
+        monkeypatch.setattr(driver, "compute", real)
+        compute(*arguments, **named)
+
+    monkeypatch.setattr(driver, "compute", second)
+    report = run(path, name="second")
+    assert counts(begun[0]) == (6, 0)
+    assert counts(report) == (0, 6)
+    assert "another run computed 6 cells meanwhile" in report.notes
+    assert steps.verbs.count("check") == 6
+
+
+def test_runs_begin_with_different_cells(path: Path, steps: Steps) -> None:
+    models(path.parent, *(f"{number}.onnx" for number in range(30)))
+    cells = cells_of(path)
+    with closing():
+        store = opened(str(path.parent / "fleet.sqlite"))
+        orders = {tuple(cell.key for cell in verbs._wanted(cells, store, ())[0]) for _ in range(3)}
+    assert len(orders) == 3
