@@ -13,13 +13,14 @@ import pytest
 from onnxsmith.base import rooms
 from onnxsmith.base.system import machine, memory_limit
 from onnxsmith.cli.commands.base import Command
-from onnxsmith.fleet import cell_limits, cell_run, environments, kept_files, step_process, steps
+from onnxsmith.fleet import cell_limits, cell_report, cell_run, environments, kept_files, step_process, steps
 from onnxsmith.fleet.plan import Environment
 from onnxsmith.fleet.row import Outcome, StepResult
 from onnxsmith.fleet.stores.base import closing, opened
 from onnxsmith.runtimes import _call_limits
 from onnxsmith.runtimes._call_limits import MEMORY
 from tests.conftest import Refused
+from tests.fleet import made_up
 from tests.fleets import Steps, cells_of, models, plan
 
 NEITHER = {"diagnose", "reduce", "bisect"}
@@ -384,3 +385,12 @@ def test_a_row_that_is_there_is_not_computed(tmp_path: Path, steps: Steps) -> No
         assert kept is not None
         assert kept.outcome is Outcome.DIFFERENT
         assert len(steps.called) == 2
+
+
+def test_why_names_the_time_limit(tmp_path: Path) -> None:
+    """A step that was stopped gave no report, so its problem is said here."""
+    place = ("a.onnx", "default", "here")
+    row = made_up.row(place, Outcome.TIMEOUT, headline="stopped after 4 s in the stage 'verify'")
+    (found,) = cell_report.of_row("fleet why", row, place, "", whole=True).problems
+    assert (found.id, found.what) == ("runtime/timeout", "compare was stopped after 4 s in the stage 'verify'")
+    assert "`time_limit = 20` in the plan" in found.fix

@@ -24,12 +24,13 @@ from onnxsmith.base.system import machine
 from onnxsmith.cli import application
 from onnxsmith.cli.render import terminal
 from onnxsmith.cli.render.forms.sarif import Sarif
-from onnxsmith.fleet import cell_run, driver, environments, merging, one_cell, run_notes, tables, verbs
-from onnxsmith.fleet.row import Outcome
+from onnxsmith.fleet import cell_run, driver, environments, merging, one_cell, run_notes, step_process, tables, verbs
+from onnxsmith.fleet.row import Outcome, StepResult
 from onnxsmith.fleet.stores.base import closing, opened
 from onnxsmith.fleet.verbs import Settings
 from tests import gallery
 from tests.conftest import Refused
+from tests.fleet import made_up
 from tests.fleets import Steps, cells_of, keys, models, plan
 
 PLAN = """models = ["*.onnx"]
@@ -877,7 +878,7 @@ def test_a_run_without_all_rows_is_not_done() -> None:
     table = FleetMatrix("r", "s", (cell("a", "done"), cell("b", "missing")))
     assert tables.report("fleet show", table).verdict is Verdict.DIFFERENT
     assert run_notes.of_run(table, driver.Progress()) == ["1 cell of this run without a row yet"]
-    assert verbs._notes(table, 2)[1:] == ["workers died; ran again, each alone: 2 cells"]
+    assert run_notes.of_run(table, driver.Progress(alone=2))[1:] == ["workers died; ran again, each alone: 2 cells"]
     for unknown in ("missing", "lost"):
         compared = FleetMatrix("r", "s", (cell("a", "done", "done"), cell("b", unknown, "done")), "old")
         assert tables.report("fleet show", compared).verdict is Verdict.DIFFERENT
@@ -949,3 +950,35 @@ def test_runs_begin_with_different_cells(path: Path, steps: Steps) -> None:
         store = opened(str(path.parent / "fleet.sqlite"))
         orders = {tuple(cell.key for cell in verbs._wanted(cells, store, ())[0]) for _ in range(3)}
     assert len(orders) == 3
+
+
+@pytest.mark.parametrize(
+    ("table", "package"),
+    [
+        ('python = "/opt/my python"', "`'/opt/my python' -m pip install onnxslim`"),
+        (
+            'requirements = ["onnxruntime==1.31.1"]',
+            "add onnxslim to the requirements of [environments.other] in the plan",
+        ),
+    ],
+)
+def test_the_fix_of_a_cell_is_for_its_environment(
+    path: Path, monkeypatch: pytest.MonkeyPatch, table: str, package: str
+) -> None:
+    """Its commands run with the Python of the environment, as the commands to paste do."""
+    plan(path.parent, f'models = ["a.onnx"]\nsteps = ["check"]\n[environments.here]\n[environments.other]\n{table}\n')
+    monkeypatch.setattr(made_up, "FIX", "`pip install onnxslim`; or `onnxsmith prune a.onnx`; or `python -c 1`; or --x")
+
+    def ended(verb: str, words: Any, **_: Any) -> StepResult:
+        reported = made_up.report("check", Outcome.DIFFERENT, "a/b")
+        return StepResult(verb, ("onnxsmith", verb, *words), Outcome.DIFFERENT, "x", 1.0, "a/b", reported)
+
+    monkeypatch.setattr(step_process, "run", ended)
+    monkeypatch.setattr(environments, "stamp", lambda environment: environment.name)
+    monkeypatch.setattr(environments, "versions_of", lambda python: {})
+    monkeypatch.setattr(environments, "interpreter", lambda environment: "/opt/my python")
+    (found,) = one_cell.why(path, "a.onnx", "", "other").problems
+    python = "'/opt/my python'"
+    assert found.fix == f"{package}; or `{python} -m onnxsmith prune a.onnx`; or `{python} -c 1`; or --x"
+    (found,) = one_cell.why(path, "a.onnx", "", "here").problems
+    assert found.fix == made_up.FIX
