@@ -18,8 +18,9 @@ from pathlib import Path
 from onnxsmith.base.clock import listening
 from onnxsmith.base.system import children, memory_limit
 
-STAGE = "ONNXSMITH_FLEET_STAGE"
-"""Names the environment variable with the path of a file, into which the process writes what it is doing."""
+STAGE = "_ONNXSMITH_FLEET_STAGE"
+"""Names the variable between a starter and its process. It has the path of a file into which the process writes what it
+is doing."""
 
 
 def main() -> None:
