@@ -56,14 +56,13 @@ class SqliteStore(Store):
                 raise
 
     def _readable(self, file: Path) -> sqlite3.Connection:
-        """Opens a file that this user may not write. A file with a log needs a place for the index of the log: where
-        its folder takes none, both are copied. Without a log nobody writes, so that the file can be read as it is."""
-        try:
+        """Opens a file that this user may not write. Without a log nobody writes, so that the file can be read as it is.
+        A log needs a place for its index: where the folder takes none, the file and its log are copied."""
+        log = file.with_name(f"{file.name}-wal")
+        if not log.exists():
+            return self._reading(file, "mode=ro&immutable=1")
+        with contextlib.suppress(sqlite3.OperationalError):
             return self._reading(file, "mode=ro")
-        except sqlite3.OperationalError:
-            log = file.with_name(f"{file.name}-wal")
-            if not log.exists():
-                return self._reading(file, "mode=ro&immutable=1")
         self._copy = tempfile.TemporaryDirectory(prefix="onnxsmith-store-")
         for one in (file, log):
             shutil.copyfile(one, Path(self._copy.name) / one.name)
