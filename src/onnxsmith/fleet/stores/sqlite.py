@@ -56,7 +56,7 @@ class SqliteStore(Store):
                 raise
 
     def _readable(self, file: Path) -> sqlite3.Connection:
-        """Opens a file that this user may not write. Without a log nobody writes, so that the file can be read as it is.
+        """Opens a file that this user may not write. Without a log nobody writes, and the file is read as it is.
         A log needs a place for its index: where the folder takes none, the file and its log are copied."""
         log = file.with_name(f"{file.name}-wal")
         if not log.exists():
