@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,18 @@ def first_run(name: str = "r") -> Content:
         path.with_name("m.onnx").write_bytes(now)
 
     return write
+
+
+def copied_store(path: Path) -> None:
+    """Copies the store of the first run."""
+    shutil.copy(path.with_name("fleet.sqlite"), path)
+
+
+def of_another_program(path: Path) -> None:
+    """Writes a database that looks like a store, and is none."""
+    with sqlite3.connect(path) as connection:
+        connection.executescript("CREATE TABLE rows (id INT); PRAGMA user_version = 1")
+    connection.close()
 
 
 CASES = [
@@ -113,8 +127,31 @@ CASES = [
         "fleet/store",
         RUN,
         {**FILES, "fleet.sqlite": b"no database" * 100},
+        nth=1,
+    ),
+    Case(
+        "fleet/store",
+        SHOW,
+        {**FILES, "fleet.sqlite": of_another_program},
         by_hand=f"{RUN} --store other.sqlite",
-        says=["--store other.sqlite"],
+        says=["give another path: --store other.sqlite"],
+        name="of another program",
+    ),
+    Case(
+        "fleet/store",
+        "onnxsmith fleet merge rows.sqlite broken.sqlite -o all.sqlite",
+        {**FILES, "now": first_run(), "rows.sqlite": copied_store, "broken.sqlite": b"no database" * 100},
+        by_hand="onnxsmith fleet merge rows.sqlite -o all.sqlite",
+        says=["leave broken.sqlite out"],
+        name="merged",
+    ),
+    Case(
+        "fleet/store-refused",
+        "onnxsmith fleet merge rows.sqlite -o m.onnx/all.sqlite",
+        {**FILES, "now": first_run(), "rows.sqlite": copied_store},
+        by_hand="onnxsmith fleet merge rows.sqlite -o other.sqlite",
+        says=["-o other.sqlite"],
+        name="merged",
     ),
     Case(
         "fleet/store-refused",

@@ -20,7 +20,8 @@ from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.driver import Job
 from onnxsmith.fleet.engines.base import Engine, Running
 from onnxsmith.fleet.row import Outcome
-from onnxsmith.fleet.stores.base import Store, closing, opened, refused
+from onnxsmith.fleet.store_problems import refused
+from onnxsmith.fleet.stores.base import Store, closing, opened
 from tests.fleets import Steps, cells_of, models, plan
 
 LOCAL = rooms.members("onnxsmith.fleet.engines", Engine)["local"]
@@ -307,3 +308,30 @@ def test_an_interrupt_ends_all(
     assert not any(Path(f"/proc/{process}").exists() for process in started)
     assert store.keys() == set()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("cell")]
+
+
+def test_a_row_that_another_run_wrote_meanwhile_is_taken(cells: list[Cell], store: Store, steps: Steps) -> None:
+    """The driver asks the store before it starts. A cell that has a row since then is not computed again."""
+    job = Job(cells, store)
+    driver.compute(Job(cells[:4], store), PlayedEngine(), workers=1)
+    driver.compute(job, PlayedEngine(), workers=1)
+    assert (job.progress.ended, job.progress.taken, job.progress.computed) == (9, 4, 5)
+    assert len(steps.called) == 9
+
+
+def test_workers_that_went_away_are_named(cells: list[Cell], store: Store, steps: Steps) -> None:
+    class Losing(PlayedEngine):
+        @contextmanager
+        def running(self, workers: int, scheduler: str) -> Iterator[Running]:
+            yield Running(self.executor, 2, lambda: ["tcp://host:1"])
+
+    job = Job(cells, store)
+    driver.compute(job, Losing())
+    assert job.progress.died == ("tcp://host:1",)
+
+
+def test_a_scheduler_that_went_away_says_so_in_a_sentence(cells: list[Cell], store: Store, steps: Steps) -> None:
+    job = Job(cells, store)
+    driver.compute(job, PlayedEngine(b=GoneError()), workers=1)
+    assert job.progress.stopped is not None
+    assert job.progress.stopped.why == "it ended, or the network to it broke, while cells ran"

@@ -101,3 +101,16 @@ def test_the_end_of_a_process_that_printed_its_stack(tmp_path: Path) -> None:
     said = reasons.of_end("signal SIGABRT", ended.stdout)
     assert said == f"signal SIGABRT in build ({tmp_path / 'net.py'}, line 4); last line printed: hello"
     assert reasons.of_end("exit status 2", "a") == "exit status 2 without a report; last line printed: a"
+
+
+def test_the_frame_of_the_user_is_named() -> None:
+    """The innermost frame may be in a library that only does what the user's code asks for."""
+    stack = (
+        "Fatal Python error: Segmentation fault\n\nCurrent thread 0x01 (most recent call first):\n"
+        '  File "/usr/lib/python3.11/ctypes/__init__.py", line 519 in string_at\n'
+        '  File "/env/lib/python3.11/site-packages/torch/nn/module.py", line 3 in forward\n{}'
+        '  File "/w/src/onnxsmith/fleet/step_host.py", line 42 in main\n  File "<frozen runpy>", line 88 in _run_code\n'
+    )
+    of_user = '  File "/w/nets.py", line 6 in crash\n  File "/w/other.py", line 7 in build\n'
+    assert reasons.of_end("signal SIGSEGV", stack.format(of_user)) == "signal SIGSEGV in crash (/w/nets.py, line 6)"
+    assert "in string_at (/usr/lib" in reasons.of_end("signal SIGSEGV", stack.format(""))

@@ -18,7 +18,7 @@ import pytest
 
 from onnxsmith.base import folders
 from onnxsmith.base.system import machine, memory_limit
-from onnxsmith.fleet import step_process
+from onnxsmith.fleet import step_host, step_process
 from onnxsmith.fleet.row import Outcome, StepResult
 from tests.fleets import MINUTE, is_running, models, until
 
@@ -152,6 +152,22 @@ def test_a_limit_of_time_ends_a_process_that_ignores_signals(tmp_path: Path) -> 
     assert not is_running(int((tmp_path / "pid").read_text()))
 
 
+def test_a_step_that_was_stopped_says_what_it_was_doing(tmp_path: Path) -> None:
+    python = script(tmp_path, f'printf verify > "${step_host.STAGE}"; sleep 1000')
+    result = run(tmp_path, python, seconds=2)
+    assert (result.headline, result.problem) == ("stopped after 2 s in the stage 'verify'", "runtime/timeout")
+
+
+def test_the_host_tells_the_stage(tmp_path: Path) -> None:
+    """The last one, also if its name is shorter; the command itself does not see the file."""
+    code = "import json, os; from onnxsmith.base.clock import stage\n"
+    code += "with stage('simplify the model'), stage('verify'): "
+    code += f"said = [open(os.environ['COPY']).read(), os.environ.get('{step_host.STAGE}')]\n"
+    code += "print(json.dumps({'verdict': 'done', 'headline': repr(said)}))"
+    python = script(tmp_path, f'export COPY="${step_host.STAGE}"; {hosted(code)}')
+    assert run(tmp_path, python).headline == "['verify', None]"
+
+
 def test_a_report_after_the_limit_does_not_count(tmp_path: Path) -> None:
     result = run(tmp_path, script(tmp_path, f"{report(verdict='done')}; sleep 1000"), seconds=0.3)
     assert (result.outcome, result.report) == (Outcome.TIMEOUT, None)
@@ -240,7 +256,8 @@ def test_standard_input_is_empty(tmp_path: Path) -> None:
 def test_a_limit_of_memory(tmp_path: Path) -> None:
     python = script(tmp_path, hosted("print(len(bytearray(2**30)))"))
     result = run(tmp_path, python, memory=2**29)
-    assert (result.outcome, result.headline) == (Outcome.MEMORY, "the process ran out of memory")
+    allowed = "the process needed more than the 0.5 GB that memory_limit of the plan allows"
+    assert (result.outcome, result.headline) == (Outcome.MEMORY, allowed)
 
 
 DRIVER = """

@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 
 from onnxsmith.base import rooms
-from onnxsmith.base.system import machine
+from onnxsmith.base.system import machine, memory_limit
 from onnxsmith.cli.commands.base import Command
-from onnxsmith.fleet import cell_limits, cell_run, environments, kept_files, step_process, steps
+from onnxsmith.fleet import cell_limits, cell_report, cell_run, environments, kept_files, step_process, steps
 from onnxsmith.fleet.plan import Environment
 from onnxsmith.fleet.row import Outcome, StepResult
 from onnxsmith.fleet.stores.base import closing, opened
 from onnxsmith.runtimes import _call_limits
 from onnxsmith.runtimes._call_limits import MEMORY
 from tests.conftest import Refused
+from tests.fleet import made_up
 from tests.fleets import Steps, cells_of, models, plan
 
 NEITHER = {"diagnose", "reduce", "bisect"}
@@ -135,12 +136,55 @@ def test_the_limit_of_the_plan_holds_in_a_cell(
 
 def test_advice_on_memory_names_the_limit_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(machine.HERE), "memory", lambda self: 10 * 2**30)
-    fix = cell_limits.advice(_call_limits.shortage("tract", 2**30, "", "bad_alloc").problem.fix)
+    fix = cell_limits.advice(_call_limits.shortage("tract", 2**30, "", "bad_alloc").problem.fix, 2**30)
     assert fix == 'give a smaller input; or allow more: memory_limit = "8GB" in the plan'
-    fix = cell_limits.advice(_call_limits.perhaps_short(6 * 2**30))
+    fix = cell_limits.advice(_call_limits.perhaps_short(6 * 2**30), 6 * 2**30)
     assert fix.endswith('allow more: memory_limit = "10GB" in the plan')
     fix = _call_limits.shortage("tract", 10 * 2**30, "", "bad_alloc").problem.fix
     assert fix == "give a smaller input; or use a machine with more memory than 10.7 GB"
+
+
+def test_a_shortage_names_the_limit_that_was_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan's, that of the environment, or the memory that the machine has free: the advice raises that one only."""
+    monkeypatch.setattr(type(machine.HERE), "memory", lambda self: 24 * 10**9)
+    wants_50_gb = "Failed to allocate memory for requested buffer of size 50000000000"
+    monkeypatch.setenv(MEMORY, "6GB")
+    found = _call_limits.shortage("tract", 6 * 10**9, "", "bad_alloc").problem
+    assert found.what == f"tract needed more than the 6.0 GB that {MEMORY} allows"
+    assert cell_limits.advice(found.what, 25 * 10**9) == found.what, "that of the environment is the lower one"
+    assert cell_limits.advice(found.what, 6 * 10**9).endswith("6.0 GB that memory_limit of the plan allows")
+    found = _call_limits.shortage("tract", 17 * 10**9, "", "bad_alloc", asked=25 * 10**9).problem
+    assert "17.0 GB: the share that it may take of the memory that this machine had free" in found.what
+    assert MEMORY not in found.fix
+    assert "end other programs" in found.fix
+    for limit, asked in (17, 25), (6, 6):
+        found = _call_limits.shortage("tract", limit * 10**9, "", wants_50_gb, asked=asked * 10**9).problem
+        assert found.fix == "give a smaller input; or use a machine with more memory than 24.0 GB"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "DefaultCPUAllocator: you tried to allocate 50000000000 bytes. Error code 12 (Cannot allocate memory)",
+        "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 46.6 GiB for an array",
+    ],
+)
+def test_a_shortage_in_the_step_itself_names_the_limit(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(machine.HERE), "memory", lambda self: 64 * 10**9)
+    monkeypatch.setattr(type(memory_limit.HERE), "most", lambda self: 60 * 10**9)
+    first = {"id": "export/target-factory", "what": "the factory raised an error", "where": "nets.py:15", "why": said}
+    report = {"verdict": "failed", "problems": [{**first, "fix": "call the factory in python and fix the error"}]}
+    found = cell_limits.told(report, "export", 6 * 10**9)["problems"][0]
+    assert (found["id"], found["where"]) == ("runtime/memory", "nets.py:15")
+    assert found["what"] == "export needed more than the 6.0 GB that memory_limit of the plan allows"
+    assert cell_limits.advice(found["fix"], 6 * 10**9).endswith('memory_limit = "64GB" in the plan')
+    assert cell_limits.told(report, "export", 0) == report
+    assert cell_limits.ran_out(6 * 10**9) == (
+        "the process needed more than the 6.0 GB that memory_limit of the plan allows"
+    )
+    monkeypatch.setattr(type(memory_limit.HERE), "most", lambda self: 5 * 10**9)
+    assert "this machine had free" in cell_limits.told(report, "export", 6 * 10**9)["problems"][0]["what"]
+    assert "this machine had free" in cell_limits.ran_out(6 * 10**9)
 
 
 def test_outcomes_from_good_to_bad() -> None:
@@ -341,3 +385,12 @@ def test_a_row_that_is_there_is_not_computed(tmp_path: Path, steps: Steps) -> No
         assert kept is not None
         assert kept.outcome is Outcome.DIFFERENT
         assert len(steps.called) == 2
+
+
+def test_why_names_the_time_limit(tmp_path: Path) -> None:
+    """A step that was stopped gave no report, so its problem is said here."""
+    place = ("a.onnx", "default", "here")
+    row = made_up.row(place, Outcome.TIMEOUT, headline="stopped after 4 s in the stage 'verify'")
+    (found,) = cell_report.of_row("fleet why", row, place, "", whole=True).problems
+    assert (found.id, found.what) == ("runtime/timeout", "compare was stopped after 4 s in the stage 'verify'")
+    assert "`time_limit = 20` in the plan" in found.fix

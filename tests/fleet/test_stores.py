@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fsspec.implementations.local import LocalFileSystem
@@ -89,7 +90,7 @@ def numbered(number: int) -> Row:
 
 
 def test_a_new_store_is_empty(store: Store) -> None:
-    assert (store.keys(), store.known(["ab"]), store.summaries(["ab"]), store.run_names()) == (set(), set(), {}, [])
+    assert (store.keys(), store.summaries(["ab"]), store.run_names()) == (set(), {}, [])
     assert (store.row("ab"), store.run("x")) == (None, None)
 
 
@@ -97,7 +98,7 @@ def test_a_row_comes_back(store: Store, address: str) -> None:
     store.put(ROW)
     for one in (store, anew(address)):
         assert one.row(ROW.key) == ROW
-        assert one.keys() == one.known([ROW.key, "00"]) == {ROW.key}
+        assert one.keys() == {ROW.key}
         (summary,) = one.summaries([ROW.key, "00"]).values()
         assert (summary.key, summary.outcome, summary.problem, summary.seconds) == (
             ROW.key, Outcome.DIFFERENT, "a/b", 1.25,
@@ -123,7 +124,6 @@ def test_many_rows(rooted: Path, count: int) -> None:
             store.put(numbered(number))
         wanted = [f"{number:032x}" for number in range(0, 2 * count, 2)]
         there = {key for key in wanted if int(key, 16) < count}
-        assert store.known(wanted) == there
         summaries = store.summaries(wanted)
         assert summaries.keys() == there
         assert all(summary.outcome is numbered(int(key, 16)).outcome for key, summary in summaries.items())
@@ -171,7 +171,7 @@ import sys
 from dataclasses import replace
 from onnxsmith.fleet.row import Row
 from onnxsmith.fleet.stores.base import closing, opened
-row = Row.from_json({ROW.to_json()!r}, "")
+row = Row.from_json({ROW.to_json()!r})
 with closing():
     for number in range(int(sys.argv[2]), 60, 2):
         opened(sys.argv[1]).put(replace(row, key=f"{{number:032x}}"))
@@ -210,26 +210,104 @@ def test_a_damaged_folder(rooted: Path, refused: Refused, content: bytes) -> Non
         anew(f"{rooted}/s/")
 
 
-@pytest.mark.parametrize("content", [b"", b"garbage", b"[1]\n{}\n", b'["k", "banana", "", "", 1]\n{"format": 9}\n'])
-def test_a_damaged_row_of_a_folder(rooted: Path, refused: Refused, content: bytes) -> None:
-    store = opened(f"{rooted}/s/")
+WRITTEN = ROW.to_json().encode()
+HEAD = json.dumps([ROW.key, "done", "", "", 1]).encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"garbage",
+        b"[1]\n{}\n",
+        b'["k", "banana", "", "", 1]\n{"format": 9}\n',
+        HEAD + b"\n" + WRITTEN[:200],
+        HEAD.replace(b"ab", b"cd") + b"\n" + WRITTEN.replace(ROW.key.encode(), b"cd" * 16) + b"\n",
+    ],
+)
+@pytest.mark.parametrize("address", ["folder", "file://", "memory://"], indirect=True)
+def test_a_damaged_row_of_a_folder(store: Store, address: str, content: bytes) -> None:
+    """It counts as absent, is named, and can be put again."""
     store.put(ROW)
-    (file,) = (rooted / "s" / "rows").rglob("*.json")
-    file.write_bytes(content)
-    for read in (store.row, lambda key: store.summaries([key])):
-        with refused("fleet/store") as refusal:
-            read(ROW.key)
-        assert refusal.problem.where.endswith(file.name)
+    name = f"rows/ab/{ROW.key}.json"
+    store._files.write(name, content)  # type: ignore[attr-defined]
+    for read in (lambda one: one.row(ROW.key), lambda one: one.summaries([ROW.key]) or None):
+        one = anew(address)
+        assert read(one) is None
+        assert [*one.damaged] == [f"{address.rstrip('/')}/{name}"]
+    store.put(ROW)
+    assert store.row(ROW.key) == ROW
 
 
 def test_a_damaged_run_of_a_folder(rooted: Path, refused: Refused) -> None:
+    """It hides no other run; who asks for it is told."""
     store = opened(f"{rooted}/s/")
     store.put_run(RUN)
     (file,) = (rooted / "s" / "runs").iterdir()
+    store.put_run(replace(RUN, name="other"))
     for content in (b"{", b"\xff", b"3", b'{"cells": [["a"]]}'):
         file.write_bytes(content)
-        with refused("fleet/store"):
+        with refused("fleet/store") as refusal:
             store.run(RUN.name)
+        assert refusal.problem.where.endswith(file.name)
+        assert "move it away: `mv " in refusal.problem.fix
+        assert store.run_names() == ["other"]
+        assert any(where.endswith(file.name) for where in store.damaged)
+
+
+def test_a_folder_that_is_only_read_gets_no_file(rooted: Path) -> None:
+    (rooted / "photos").mkdir()
+    assert opened(f"{rooted}/photos").run_names() == []
+    assert list((rooted / "photos").iterdir()) == []
+
+
+def unwritable(*folders: Path) -> Any:
+    """Plays a system that lets nobody write to the folders and the files in them."""
+    real = os.access
+
+    def access(path: Any, mode: int) -> bool:
+        return real(path, mode) and not (mode & os.W_OK and {*folders} & {Path(path), *Path(path).parents})
+
+    return access
+
+
+@pytest.mark.parametrize("is_written_now", [False, True])
+def test_a_database_in_a_folder_that_takes_no_file(
+    rooted: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch, is_written_now: bool
+) -> None:
+    """Its rows are read, also those that another process has written a moment ago; nothing is added to the folder."""
+    writer = sqlite.SqliteStore(str(rooted / "s.sqlite"))
+    writer.put(ROW)
+    writer.put_run(RUN)
+    if not is_written_now:
+        writer.close()
+    before = sorted(rooted.iterdir())
+    monkeypatch.setattr(os, "access", unwritable(rooted))
+    store = opened(str(rooted / "s.sqlite"))
+    assert store.row(ROW.key) == ROW
+    assert store.run_names() == [RUN.name]
+    assert sorted(rooted.iterdir()) == before
+    with refused("fleet/store-refused") as refusal:
+        store.put(numbered(1))
+    assert str(rooted) not in refusal.problem.fix
+    writer.close()
+
+
+def test_a_log_whose_folder_takes_no_index(rooted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file and its log are copied: the rows in the log are rows."""
+    writer = sqlite.SqliteStore(str(rooted / "s.sqlite"))
+    writer.put(ROW)
+    real = sqlite3.connect
+
+    def connect(address: str, *words: Any, **how: Any) -> sqlite3.Connection:
+        if "mode=ro" in address:
+            raise sqlite3.OperationalError("unable to open database file")
+        return real(address, *words, **how)
+
+    monkeypatch.setattr(os, "access", unwritable(rooted))
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    assert opened(str(rooted / "s.sqlite")).row(ROW.key) == ROW
+    writer.close()
 
 
 def test_a_half_written_file_is_no_row(rooted: Path) -> None:
@@ -253,19 +331,31 @@ def test_a_database_of_a_later_version(rooted: Path, refused: Refused) -> None:
 @pytest.mark.parametrize("content", [b"garbage" * 500, b"SQLite format 3\x00" + b"\xff" * 5000])
 def test_a_file_that_is_no_database(rooted: Path, refused: Refused, content: bytes) -> None:
     (rooted / "s.sqlite").write_bytes(content)
-    with refused("fleet/store"):
+    with refused("fleet/store") as refusal:
         opened(str(rooted / "s.sqlite"))
+    assert "version" not in refusal.problem.fix
+    assert "bring it back" in refusal.problem.fix
     assert (rooted / "s.sqlite").read_bytes() == content
 
 
-def test_the_database_of_another_program(rooted: Path, refused: Refused) -> None:
+@pytest.mark.parametrize(
+    "table",
+    [
+        "cookies (name TEXT)",
+        "rows (id INT)",
+        "runs (id INT); PRAGMA user_version = 1",
+        "a (b); PRAGMA user_version = 7",
+    ],
+)
+def test_the_database_of_another_program(rooted: Path, refused: Refused, table: str) -> None:
     with sqlite3.connect(rooted / "s.sqlite") as connection:
-        connection.execute("CREATE TABLE cookies (name TEXT)")
+        connection.executescript(f"CREATE TABLE {table}")
     connection.close()
     before = (rooted / "s.sqlite").read_bytes()
     with refused("fleet/store") as refusal:
         opened(str(rooted / "s.sqlite"))
-    assert "cookies" in refusal.problem.why
+    assert refusal.problem.what == "the file is not a store of onnxsmith"
+    assert "another path" in refusal.problem.fix
     assert (rooted / "s.sqlite").read_bytes() == before
 
 
@@ -277,15 +367,16 @@ def test_damaged_rows_of_a_database(rooted: Path, refused: Refused) -> None:
         connection.execute("UPDATE rows SET row = ?, outcome = 'banana'", [b"garbage"])
         connection.execute("UPDATE runs SET run = ?", [b"garbage"])
     connection.close()
-    for read in (lambda: store.row(ROW.key), lambda: store.summaries([ROW.key]), lambda: store.run(RUN.name)):
-        with refused("fleet/store"):
-            read()
+    assert (store.row(ROW.key), store.summaries([ROW.key])) == (None, {})
+    assert [*store.damaged] == [f"{store.address}, key {ROW.key}"]
+    with refused("fleet/store"):
+        store.run(RUN.name)
 
 
-def test_rows_of_a_later_version(refused: Refused) -> None:
+def test_rows_of_a_later_version() -> None:
     for text in (ROW.to_json().replace('"format":1', '"format":2'), "", "[]", '{"format": 1}', "{}"):
-        with refused("fleet/store"):
-            Row.from_json(text, "here")
+        with pytest.raises(ValueError, match=r"\S"):
+            Row.from_json(text)
     assert json.loads(ROW.to_json())["format"] == 1
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -22,12 +24,13 @@ from onnxsmith.base.system import machine
 from onnxsmith.cli import application
 from onnxsmith.cli.render import terminal
 from onnxsmith.cli.render.forms.sarif import Sarif
-from onnxsmith.fleet import cell_run, driver, environments, merging, one_cell, tables, verbs
-from onnxsmith.fleet.row import Outcome
+from onnxsmith.fleet import cell_run, driver, environments, merging, one_cell, run_notes, step_process, tables, verbs
+from onnxsmith.fleet.row import Outcome, StepResult
 from onnxsmith.fleet.stores.base import closing, opened
 from onnxsmith.fleet.verbs import Settings
 from tests import gallery
 from tests.conftest import Refused
+from tests.fleet import made_up
 from tests.fleets import Steps, cells_of, keys, models, plan
 
 PLAN = """models = ["*.onnx"]
@@ -210,8 +213,68 @@ def test_an_interrupted_run_goes_on(path: Path, steps: Steps, monkeypatch: pytes
     assert not (path.parent / "fleet.sqlite").exists()
 
 
+def unwritable(folder: Path) -> Any:
+    """Plays a system that lets nobody write to a folder and the files in it."""
+    real = os.access
+    return lambda path, mode: real(path, mode) and not (mode & os.W_OK and folder in (Path(path), *Path(path).parents))
+
+
+@pytest.mark.parametrize("name", ["fleet.sqlite", "rows/"])
+def test_a_store_that_can_only_be_read(
+    path: Path, steps: Steps, refused: Refused, monkeypatch: pytest.MonkeyPatch, name: str, tmp_path_factory: Any
+) -> None:
+    """It is enough to show a run, and for a run that computes nothing."""
+    run(path, name="first", store=name)
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.setattr(os, "access", unwritable(path.parent))
+    monkeypatch.setattr(Path, "write_bytes", denied)
+    assert verbs.show(path, name, since="first").verdict is Verdict.DONE
+    second = run(path, name="second", store=name)
+    assert counts(second) == (0, 6)
+    assert any("not kept, because the store can only be read" in note for note in second.notes)
+    monkeypatch.chdir(elsewhere)
+    assert merging.merge([f"{path.parent}/{name}"], "all.sqlite").verdict is Verdict.DONE
+    monkeypatch.chdir(path.parent)
+    with refused("fleet/store-refused") as refusal:
+        run(path, name="third", store=name, again=("all",))
+    assert str(path.parent) not in refusal.problem.fix
+    assert "other.sqlite" in refusal.problem.fix
+
+
+def denied(*_: object) -> None:
+    raise PermissionError(errno.EACCES, "Permission denied")
+
+
+@pytest.mark.parametrize("content", [b"garbage", b"", None])
+def test_a_damaged_row_is_computed_again(path: Path, steps: Steps, content: bytes | None) -> None:
+    run(path, name="first", store="rows/")
+    file = min((path.parent / "rows" / "rows").rglob("*.json"))
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-40] if content is None else content)
+    shown = verbs.show(path, "rows/")
+    assert sorted(outcomes(shown).values()) == ["done"] * 5 + ["missing"]
+    second = run(path, name="second", store="rows/")
+    for report in (shown, second):
+        (note,) = report.notes
+        assert file.name in note
+        assert "is damaged, and counts as absent" in note
+    assert counts(second) == (1, 5)
+    assert verbs.show(path, "rows/").notes == ()
+
+
+def test_a_merge_that_fails_leaves_no_file(path: Path, steps: Steps, refused: Refused) -> None:
+    run(path, name="first")
+    whole = Path("fleet.sqlite").read_bytes()
+    Path("half.sqlite").write_bytes(whole[: len(whole) // 2])
+    Path("other").mkdir()
+    for sources, id_ in (["fleet.sqlite", "half.sqlite"], "fleet/store"), (["other"], "fleet/no-run"):
+        with refused(id_):
+            merging.merge(sources, "all.sqlite")
+        assert not [file for file in path.parent.iterdir() if "all" in file.name]
+
+
 def test_a_full_store_stops_the_run(path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxsmith.fleet.stores.base import refused as refused_store
+    from onnxsmith.fleet.store_problems import refused as refused_store
     from onnxsmith.fleet.stores.sqlite import SqliteStore
 
     real, lock, taken = SqliteStore.put, threading.Lock(), [0]
@@ -814,8 +877,8 @@ def test_a_cell_that_did_not_run_has_no_time() -> None:
 def test_a_run_without_all_rows_is_not_done() -> None:
     table = FleetMatrix("r", "s", (cell("a", "done"), cell("b", "missing")))
     assert tables.report("fleet show", table).verdict is Verdict.DIFFERENT
-    assert verbs._notes(table, 0) == ["1 cell of this run without a row yet"]
-    assert verbs._notes(table, 2)[1:] == ["workers died; ran again, each alone: 2 cells"]
+    assert run_notes.of_run(table, driver.Progress()) == ["1 cell of this run without a row yet"]
+    assert run_notes.of_run(table, driver.Progress(alone=2))[1:] == ["workers died; ran again, each alone: 2 cells"]
     for unknown in ("missing", "lost"):
         compared = FleetMatrix("r", "s", (cell("a", "done", "done"), cell("b", unknown, "done")), "old")
         assert tables.report("fleet show", compared).verdict is Verdict.DIFFERENT
@@ -826,3 +889,96 @@ def test_a_table_as_json_and_back() -> None:
     report = tables.report("fleet run", table)
     again = Report.from_json(report.to_json())
     assert again.part(FleetMatrix) == table
+
+
+def test_quiet_prints_the_cells_that_are_not_done(path: Path, steps: Steps) -> None:
+    """Nothing else. With --since, only those that are worse."""
+    steps.endings = {"simplify a.onnx": Outcome.CRASHED}
+    for command in ("run p.toml --name first", "show p.toml"):
+        text, status = called(f"fleet {command} -q")
+        lines = [f"a.onnx ({setting}): crashed: simplify of a.onnx: crashed" for setting in ("one", "two")]
+        assert (text.splitlines(), status) == (lines, 1)
+    assert called("fleet show p.toml --since first -q") == ("", 0)
+
+
+def test_a_wrong_value_of_a_plan_is_corrected_in_the_plan(path: Path) -> None:
+    """`run` has an option of that name, which would not help."""
+    plan(path.parent, f'workers = "two"\n{PLAN}')
+    for verb in ("run", "list"):
+        (found,) = reported(f"onnxsmith fleet {verb} p.toml")["problems"]
+        assert (found["where"], found["fix"]) == ("p.toml, line 1", "write `workers = 2`")
+
+
+def test_a_misspelled_key_beside_the_right_one_is_removed(path: Path, refused: Refused) -> None:
+    plan(path.parent, f'stepps = ["check"]\n{PLAN}')
+    with refused("fleet/plan") as refusal:
+        run(path)
+    assert refusal.problem.fix == "remove it: steps is there, too"
+
+
+def test_the_fix_of_a_run_that_is_missing_names_the_plan(path: Path, steps: Steps, refused: Refused) -> None:
+    with refused("fleet/no-run") as refusal:
+        verbs.show(path)
+    assert f"`onnxsmith fleet run {path}`" in refusal.problem.fix
+
+
+def test_two_runs_at_once_share_the_work(path: Path, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second run begins while the first one has computed nothing, and takes the rows that it finds later."""
+    real, begun = driver.compute, []
+
+    def compute(*arguments: Any, **named: Any) -> None:
+        if not begun:
+            begun.append(run(path, name="first"))
+        real(*arguments, **named)
+
+    def second(*arguments: Any, **named: Any) -> None:
+        monkeypatch.setattr(driver, "compute", real)
+        compute(*arguments, **named)
+
+    monkeypatch.setattr(driver, "compute", second)
+    report = run(path, name="second")
+    assert counts(begun[0]) == (6, 0)
+    assert counts(report) == (0, 6)
+    assert "another run computed 6 cells meanwhile" in report.notes
+    assert steps.verbs.count("check") == 6
+
+
+def test_runs_begin_with_different_cells(path: Path, steps: Steps) -> None:
+    models(path.parent, *(f"{number}.onnx" for number in range(30)))
+    cells = cells_of(path)
+    with closing():
+        store = opened(str(path.parent / "fleet.sqlite"))
+        orders = {tuple(cell.key for cell in verbs._wanted(cells, store, ())[0]) for _ in range(3)}
+    assert len(orders) == 3
+
+
+@pytest.mark.parametrize(
+    ("table", "package"),
+    [
+        ('python = "/opt/my python"', "`'/opt/my python' -m pip install onnxslim`"),
+        (
+            'requirements = ["onnxruntime==1.31.1"]',
+            "add onnxslim to the requirements of [environments.other] in the plan",
+        ),
+    ],
+)
+def test_the_fix_of_a_cell_is_for_its_environment(
+    path: Path, monkeypatch: pytest.MonkeyPatch, table: str, package: str
+) -> None:
+    """Its commands run with the Python of the environment, as the commands to paste do."""
+    plan(path.parent, f'models = ["a.onnx"]\nsteps = ["check"]\n[environments.here]\n[environments.other]\n{table}\n')
+    monkeypatch.setattr(made_up, "FIX", "`pip install onnxslim`; or `onnxsmith prune a.onnx`; or `python -c 1`; or --x")
+
+    def ended(verb: str, words: Any, **_: Any) -> StepResult:
+        reported = made_up.report("check", Outcome.DIFFERENT, "a/b")
+        return StepResult(verb, ("onnxsmith", verb, *words), Outcome.DIFFERENT, "x", 1.0, "a/b", reported)
+
+    monkeypatch.setattr(step_process, "run", ended)
+    monkeypatch.setattr(environments, "stamp", lambda environment: environment.name)
+    monkeypatch.setattr(environments, "versions_of", lambda python: {})
+    monkeypatch.setattr(environments, "interpreter", lambda environment: "/opt/my python")
+    (found,) = one_cell.why(path, "a.onnx", "", "other").problems
+    python = "'/opt/my python'"
+    assert found.fix == f"{package}; or `{python} -m onnxsmith prune a.onnx`; or `{python} -c 1`; or --x"
+    (found,) = one_cell.why(path, "a.onnx", "", "here").problems
+    assert found.fix == made_up.FIX

@@ -320,9 +320,11 @@ def _render(report: Report, *, json: bool, verbose: bool, quiet: bool) -> int:
         report = dataclasses.replace(report, problems=())
     if not quiet:
         terminal.show(report, terminal.console(None if sys.stdout.isatty() else _PIPE_WIDTH), whole=verbose)
-    elif report.problems:
-        for found in report.problems:
-            terminal.show_problem(found, failed_console)
+        return report.verdict.exit_code
+    for found in report.problems:
+        terminal.show_problem(found, failed_console)
+    for line in (line for part in report.parts for line in part.failures()):
+        failed_console.print(line, markup=False, highlight=False, soft_wrap=True)
     return report.verdict.exit_code
 
 

@@ -98,7 +98,7 @@ class _Asked:
         """Returns the advice to search without a version. Where it is an end of the search, its neighbour is one."""
         rest = [one for one in self.versions if one != version]
         if len(rest) < 2:
-            return "give other versions: --versions 1.29.0,1.30.1,1.31.0"
+            return "give other versions: --versions 1.31.0,1.31.1,1.32.0"
         neighbour = rest[min(list(self.versions).index(version), len(rest) - 1)]
         options = {"--package": self.package, "--versions": ",".join(rest)}
         options |= {name: neighbour if value == version else value for name, value in self.options.items() if value}
@@ -187,7 +187,7 @@ def _between(package: str, good: str, bad: str) -> list[str]:
         raise problem(
             "fleet/versions",
             "the versions to search are not known",
-            fix="add --good 1.29.0 --bad 1.32.0, or all versions: --versions 1.29.0,1.30.1,1.31.0",
+            fix="add --good 1.31.0 --bad 1.32.0, or all versions: --versions 1.31.0,1.31.1,1.32.0",
         )
     low, high = sorted((good, bad), key=release)
     command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check"]
@@ -211,7 +211,7 @@ def _too_few(package: str, candidates: Sequence[str]) -> OnnxsmithError:
         "fleet/versions",
         f"there are no two versions of {package} to compare",
         why=f"the versions are {', '.join(candidates) or 'none'}",
-        fix="give more: --versions 1.29.0,1.30.1,1.31.0",
+        fix="give more: --versions 1.31.0,1.31.1,1.32.0",
     )
 
 

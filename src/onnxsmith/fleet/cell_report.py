@@ -47,6 +47,7 @@ def of_row(
     models: list[ModelFile] = []
     for number, result in enumerate(row.steps if whole else (), 1):
         if result.report is None:
+            problems += _late(result)
             continue
         try:
             report = Report.from_json(json.dumps(result.report))
@@ -61,6 +62,17 @@ def of_row(
     verdict = Verdict.DONE if row.outcome is Outcome.DONE else Verdict.DIFFERENT
     headline = f"{named(place)}: {row.outcome}: {row.headline}"
     return Report(command, verdict, tuple(parts), tuple(problems), tuple(notes), headline, models=tuple(models))
+
+
+def _late(result: StepResult) -> list[Problem]:
+    """Returns the problem of a step that the time limit ended, as it gave no report; none for another end."""
+    if result.outcome is not Outcome.TIMEOUT:
+        return []
+    more = 10 * max(1, round(result.seconds))
+    fix = (
+        f"allow more time: `time_limit = {more}` in the plan, 0 for no limit; or give a smaller model or smaller inputs"
+    )
+    return [Problem("runtime/timeout", f"{result.verb} was {result.headline}", fix=fix)]
 
 
 def named(place: Place) -> str:

@@ -33,9 +33,9 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables that limit the threads of a process in the libraries that compute."""
 
 
-def compute(cell: Cell, store: str, again: bool = False) -> tuple[str, float]:
-    """Computes a cell unless the store has its row, and returns its key and the seconds that it took. `again` computes
-    it in any case.
+def compute(cell: Cell, store: str, again: bool = False) -> tuple[str, float, bool]:
+    """Computes a cell unless the store has its row, which another run may have put there since. Returns its key, the
+    seconds that it took, and whether it was computed. `again` computes it in any case.
 
     Raises:
         OnnxsmithError: the errors of the store.
@@ -44,9 +44,10 @@ def compute(cell: Cell, store: str, again: bool = False) -> tuple[str, float]:
     began = time.monotonic()
     with closing():
         rows = opened(store)
-        if again or not rows.known([cell.key]):
+        is_wanted = again or rows.row(cell.key) is None
+        if is_wanted:
             rows.put(run(cell))
-    return cell.key, time.monotonic() - began
+    return cell.key, time.monotonic() - began, is_wanted
 
 
 def run(cell: Cell) -> Row:
@@ -145,7 +146,7 @@ class _Chain:
             return [self._known(one) for one in value]
         if not isinstance(value, str):
             return value
-        value = cell_limits.advice(value)
+        value = cell_limits.advice(value, self._cell.limits.bytes)
         if self._temporary.name not in value:
             return value
         for folder in (str(self._temporary.resolve()), str(self._temporary)):

@@ -28,21 +28,29 @@ _STEPS = 10
 _DIED = "each worker that ran this cell alone died"
 
 
-Task = Callable[[Cell, str, bool], tuple[str, float]]
+Task = Callable[[Cell, str, bool], tuple[str, float, bool]]
 """A function of a cell, the address of the store, and whether to compute it anew. It puts the row into the store, and
-returns the key and the seconds that it took."""
+returns the key, the seconds that it took, and whether the store did not have the row."""
 
 
 @dataclass
 class Progress:
-    """What happened to the cells of a run. `alone` counts those that ran again, each alone, because their workers died.
-    `stopped` is why not all of them were computed."""
+    """What happened to the cells of a run. `ended` counts those that have a row now, and `taken` those among them whose
+    row another run had put into the store. `alone` counts those that ran again, each alone, because their workers died;
+    `died` names the workers that went away. `stopped` is why not all of the cells were computed."""
 
-    computed: int = 0
+    ended: int = 0
+    taken: int = 0
     alone: int = 0
+    died: tuple[str, ...] = ()
     stopped: Problem | None = None
     estimates: list[tuple[int, float, float]] = field(default_factory=list)
     """The cells that were done, the seconds since the start, and the seconds that were then expected to be left."""
+
+    @property
+    def computed(self) -> int:
+        """Returns the number of cells that this run computed."""
+        return self.ended - self.taken
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,10 @@ def compute(job: Job, engine: Engine, *, workers: int = 0, scheduler: str = "") 
     if not job.cells:
         return
     with suppress(_OverError), engine.running(workers, scheduler) as running:
-        _Flow(job, engine, running).run()
+        try:
+            _Flow(job, engine, running).run()
+        finally:
+            job.progress.died = tuple(running.died())
 
 
 class _OverError(Exception):
@@ -86,7 +97,7 @@ class _Flow:
 
     def __init__(self, job: Job, engine: Engine, running: Running) -> None:
         self._job, self._engine, self._running, self._progress = job, engine, running, job.progress
-        self._ended: queue.SimpleQueue[tuple[Cell, Future[tuple[str, float]]]] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[Cell, Future[tuple[str, float, bool]]]] = queue.SimpleQueue()
         self._queued: deque[tuple[str, str, str]] = deque()
         self._begun: dict[tuple[str, str, str], float] = {}
         work = [Work(cell.place, job.sizes.get(cell.model.name, 0), job.before.get(cell.place)) for cell in job.cells]
@@ -140,10 +151,10 @@ class _Flow:
         while self._queued and len(self._begun) < self._running.workers:
             self._begun[self._queued.popleft()] = time.monotonic()
 
-    def _put(self, cell: Cell, future: Future[tuple[str, float]]) -> None:
+    def _put(self, cell: Cell, future: Future[tuple[str, float, bool]]) -> None:
         self._ended.put((cell, future))
 
-    def _next(self) -> tuple[Cell, Future[tuple[str, float]]]:
+    def _next(self) -> tuple[Cell, Future[tuple[str, float, bool]]]:
         """Waits for a cell to end. It wakes now and then, so that Ctrl-C is heard on every system."""
         while True:
             try:
@@ -151,7 +162,7 @@ class _Flow:
             except queue.Empty:
                 continue
 
-    def _take(self, cell: Cell, future: Future[tuple[str, float]]) -> None:
+    def _take(self, cell: Cell, future: Future[tuple[str, float, bool]]) -> None:
         """Notes how a cell ended.
 
         Raises:
@@ -174,8 +185,10 @@ class _Flow:
             self._keep_lost(cell)
         elif error is not None:
             raise self._over(cell, error) from error
-        self._progress.computed += 1
-        self._remaining.finished(cell.place, future.result()[1] if error is None else 0.0)
+        _, seconds, is_new = future.result() if error is None else (cell.key, 0.0, True)
+        self._progress.ended += 1
+        self._progress.taken += not is_new
+        self._remaining.finished(cell.place, seconds)
 
     def _keep_lost(self, cell: Cell) -> None:
         try:
@@ -191,8 +204,8 @@ class _Flow:
             self._progress.stopped = Problem(
                 "fleet/engine-lost",
                 "the scheduler went away",
-                why=f"{type(error).__name__}: {error}",
-                fix="start it again",
+                why="it ended, or the network to it broke, while cells ran" + (f": {error}" if str(error) else ""),
+                fix="start the scheduler and its workers again",
             )
         elif self._engine.runs_elsewhere and isinstance(error, Exception):
             self._progress.stopped = Problem(
@@ -207,7 +220,7 @@ class _Flow:
         return _OverError()
 
     def _show(self) -> None:
-        done, total = self._progress.computed, len(self._job.cells)
+        done, total = self._progress.ended, len(self._job.cells)
         if done * _STEPS // total == self._shown and done:
             clock.advance(self._text, done, total)
             return

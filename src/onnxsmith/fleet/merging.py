@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from onnxsmith.base import folders
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.words import several
-from onnxsmith.fleet import tables
+from onnxsmith.fleet import store_problems, tables
 from onnxsmith.fleet.row import UNDECIDED
 from onnxsmith.fleet.run_list import Run
-from onnxsmith.fleet.stores.base import Store, closing, opened
+from onnxsmith.fleet.stores.base import Store, closing, is_folder, opened
 
 
 @closing()
@@ -24,21 +26,46 @@ def merge(sources: Sequence[str], target: str) -> Report:
     """
     for source in sources:
         tables.refuse_missing(source)
+    with stage("merge"), store_problems.as_target():
+        copied, notes = _into(sources, target)
+        into = opened(target)
+    table = tables.matrix(into, tables.run_of(into))
+    return tables.report(
+        "fleet merge", table, notes=[f"copied {several(copied, 'row')}", *notes, *tables.damaged(into)]
+    )
+
+
+def _into(sources: Sequence[str], target: str) -> tuple[int, list[str]]:
+    """Copies the sources into the target. A target that is a new file is written aside, so that nothing is left of it
+    if a source cannot be read. Returns the number of rows that were copied, and notes."""
+    file = Path(target)
+    if is_folder(target) or file.exists():
+        return _all_copied(sources, target)
+    try:
+        file.absolute().parent.mkdir(parents=True, exist_ok=True)
+        with folders.replacing(file) as aside, closing():
+            return _all_copied(sources, str(aside))
+    except OSError as error:
+        raise store_problems.refused(target, error) from error
+
+
+def _all_copied(sources: Sequence[str], target: str) -> tuple[int, list[str]]:
     into = opened(target)
-    copied, runs = 0, set()
-    with stage("merge"):
-        for source in sources:
+    copied, runs = 0, 0
+    notes: list[str] = []
+    for source in sources:
+        with store_problems.as_source(source):
             rows = opened(source)
-            copied += _copied(rows, into)
-            for name in rows.run_names():
-                run_there = rows.run(name)
-                assert run_there is not None
-                into.put_run(_joined(into.run(name), run_there, source))
-                runs.add(name)
+        copied += _copied(rows, into)
+        for name in rows.run_names():
+            run_there = rows.run(name)
+            assert run_there is not None
+            into.put_run(_joined(into.run(name), run_there, source))
+            runs += 1
+        notes += tables.damaged(rows)
     if not runs:
         raise problem("fleet/no-run", "the stores have no run", where=", ".join(sources), fix="run their plan first")
-    latest = tables.run_of(into)
-    return tables.report("fleet merge", tables.matrix(into, latest), notes=[f"copied {several(copied, 'row')}"])
+    return copied, notes
 
 
 def _copied(rows: Store, into: Store) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -114,7 +115,22 @@ def _is_short_for(short: str, name: str) -> bool:
 def _report(command: str, cell: Cell, row: Row, clock: Clock, *, whole: bool) -> Report:
     report = cell_report.of_row(command, row, cell.place, cell.folder, whole=whole, typed=partial(_typed, cell))
     notes = [*report.notes, *[_UNLIMITED] * (whole and bool(cell.limits.seconds or cell.limits.bytes))]
-    return replace(report, parts=(*report.parts, Timing(clock.passed())), notes=tuple(notes))
+    problems = tuple(replace(one, fix=_for_environment(cell, one.fix)) for one in report.problems)
+    return replace(report, parts=(*report.parts, Timing(clock.passed())), problems=problems, notes=tuple(notes))
+
+
+def _for_environment(cell: Cell, fix: str) -> str:
+    """Returns a fix whose commands run with the Python of the cell's environment. A package that is missing in an
+    environment with requirements belongs to these: the environment is made anew then."""
+    if cell.environment.name == HERE or "`" not in fix:
+        return fix
+    python = shlex.quote(environments.interpreter(cell.environment))
+    listed = rf"add \1 to the requirements of [environments.{cell.environment.name}] in the plan"
+    if cell.environment.requirements:
+        fix = re.sub(r"`(?:python -m )?pip install ([^`]+)`", lambda found: found.expand(listed), fix)
+    fix = re.sub(r"`(?:python -m )?pip ", lambda _: f"`{python} -m pip ", fix)
+    fix = re.sub(r"`onnxsmith ", lambda _: f"`{python} -m onnxsmith ", fix)
+    return re.sub(r"`python ", lambda _: f"`{python} ", fix)
 
 
 def _typed(cell: Cell, result: StepResult) -> str:

@@ -223,38 +223,40 @@ class _Reader:
         if isinstance(value, str):
             value = [value]
         if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-            raise self._mistake(f"{key} is a list of texts, not {value!r}", key, fix=f'write {key} = ["…"]')
+            raise self._mistake(f"{key} is a list of texts, not {value!r}", key, fix=f'write `{key} = ["…"]`')
         return tuple(value)
 
     def _word(self, key: str, table: Mapping[str, Any] | None = None) -> str:
         value = (self._content if table is None else table).get(key, "")
         if not isinstance(value, str):
-            raise self._mistake(f"{key} is a text, not {value!r}", key, fix=f'write {key} = "{value}"')
+            raise self._mistake(f"{key} is a text, not {value!r}", key, fix=f'write `{key} = "{value}"`')
         return value
 
     def _number(self, key: str, default: float) -> float:
         value = self._content.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            raise self._mistake(f"{key} is a number of seconds, not {value!r}", key, fix=f"write {key} = {default:g}")
+            raise self._mistake(f"{key} is a number of seconds, not {value!r}", key, fix=f"write `{key} = {default:g}`")
         return float(value)
 
     def _count(self, key: str) -> int:
         value = self._content.get(key, 0)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self._mistake(f"{key} is a whole number, not {value!r}", key, fix=f"write {key} = 2")
+            raise self._mistake(f"{key} is a whole number, not {value!r}", key, fix=f"write `{key} = 2`")
         return value
 
     def _size(self, key: str) -> int:
         value = self._content.get(key, 0)
         size = None if isinstance(value, bool) else byte_count(str(value))
         if size is None:
-            raise self._mistake(f"{key} is a size in bytes, not {value!r}", key, fix=f'write {key} = "4GB"')
+            raise self._mistake(f"{key} is a size in bytes, not {value!r}", key, fix=f'write `{key} = "4GB"`')
         return size
 
     def _refuse_unknown(self, table: Mapping[str, Any], known: Sequence[str]) -> None:
         for key in table:
             if key not in known:
-                raise self._mistake(f"a plan has no key {key!r} here", key, fix=in_place_of(key, known))
+                near = nearest(key, known)
+                fix = f"remove it: {near} is there, too" if near in table else in_place_of(key, known)
+                raise self._mistake(f"a plan has no key {key!r} here", key, fix=fix)
 
     def _mistake(self, what: str, key: str, *, why: str = "", fix: str = "") -> OnnxsmithError:
         return problem("fleet/plan", what, where=self._place(key), why=why, fix=fix)

@@ -17,6 +17,10 @@ _CRASH = "Fatal Python error: "
 """Begins what Python's faulthandler prints when a process crashes: the stack of each thread."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+) in (\S+)')
 """Finds a frame of such a stack. The innermost frame comes first."""
+_LIBRARY = re.compile(
+    r"^<|[\\/](?:site|dist)-packages[\\/]|[\\/]lib[\\/]python3[.\d]*[\\/]|[\\/]src[\\/]onnxsmith[\\/]|Python3\d+[\\/]Lib[\\/]"
+)
+"""Finds files of libraries, of Python and of onnxsmith in such a stack: the others are the user's."""
 
 
 def of_report(report: Mapping[str, Any]) -> str:
@@ -54,10 +58,16 @@ def of_end(cause: str, said: str) -> str:
     The last line that it printed may be the reason or not, so it is shown as what it is."""
     ending = f"{cause} without a report" if cause.startswith("exit status") else cause
     printed, _, stack = said.partition(_CRASH)
-    if frame := _FRAME.search(stack.partition("Current thread")[2]):
+    if frame := _frame(stack.partition("Current thread")[2].partition("\n\n")[0]):
         ending += f" in {frame[3]} ({frame[1]}, line {frame[2]})"
     last = next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "")
     return f"{ending}; last line printed: {shortened(last, _LONGEST)}" if last else ending
+
+
+def _frame(stack: str) -> re.Match[str] | None:
+    """Returns the frame of a stack that tells most: the innermost one of the user's own code, else the innermost."""
+    frames = list(_FRAME.finditer(stack))
+    return next((frame for frame in frames if not _LIBRARY.search(frame[1])), frames[0] if frames else None)
 
 
 def _reasons(report: Mapping[str, Any], verdict: str) -> Iterator[str]:

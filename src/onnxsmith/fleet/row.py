@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from onnxsmith.base.problem import OnnxsmithError, problem
-
 FORMAT = 1
 
 
@@ -76,11 +74,11 @@ class Row:
         return json.dumps({"format": FORMAT, **asdict(self)}, separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str, where: str) -> Self:
+    def from_json(cls, text: str) -> Self:
         """Reads what `to_json` wrote.
 
         Raises:
-            OnnxsmithError: `fleet/store` if the text is no row, or a later version wrote it.
+            ValueError: the text is no row, or another version wrote it.
         """
         try:
             data = json.loads(text)
@@ -91,8 +89,8 @@ class Row:
                 for step in data.pop("steps")
             )
             return cls(**{**data, "outcome": Outcome(data["outcome"])}, steps=steps)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise unreadable(where, str(error)) from error
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -109,14 +107,3 @@ class Summary:
     def of(cls, row: Row) -> Self:
         """Returns the summary of a row."""
         return cls(row.key, row.outcome, row.headline, row.problem, row.seconds)
-
-
-def unreadable(where: str, why: str) -> OnnxsmithError:
-    """Returns the problem of a store, or of a row in it, that cannot be read."""
-    return problem(
-        "fleet/store",
-        "the store cannot be read",
-        where=where,
-        why=why,
-        fix="give another store: --store other.sqlite; or use the version of onnxsmith that wrote it",
-    )

@@ -11,7 +11,7 @@ from typing import Self
 
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.plan import Plan
-from onnxsmith.fleet.row import unreadable
+from onnxsmith.fleet.store_problems import damaged
 
 Place = tuple[str, str, str]
 """A model, a setting and an environment, by their names."""
@@ -59,4 +59,4 @@ class Run:
             cells = {(model, setting, environment): key for model, setting, environment, key in data.pop("cells")}
             return cls(**data, cells=cells)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise unreadable(where, str(error)) from error
+            raise damaged(where, str(error)) from error

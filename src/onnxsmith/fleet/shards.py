@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from onnxsmith.base.problem import problem
+from onnxsmith.base.words import several
 
 
 def read(text: str) -> tuple[int, int] | None:
@@ -29,7 +30,8 @@ def read(text: str) -> tuple[int, int] | None:
         raise problem(
             "fleet/plan",
             f"there is no part {number} of {count}",
-            why=f"--shard {text.strip()} asks for part {number}, and the cells are divided into {count} parts; {parts}",
+            why=f"--shard {text.strip()} asks for part {number}, and the cells are divided into "
+            f"{several(count, 'part')}; {parts}",
             fix=f"write --shard 1/{count or 1}, and on each other machine the next number",
         )
     return number, count

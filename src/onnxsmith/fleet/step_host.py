@@ -11,8 +11,16 @@ import os
 import runpy
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+from onnxsmith.base.clock import listening
 from onnxsmith.base.system import children, memory_limit
+
+STAGE = "_ONNXSMITH_FLEET_STAGE"
+"""Names the variable between a starter and its process. It has the path of a file into which the process writes what it
+is doing."""
 
 
 def main() -> None:
@@ -29,7 +37,29 @@ def main() -> None:
     if int(limit):
         memory_limit.HERE.hold(int(limit))
     sys.argv = ["onnxsmith", *words]
-    runpy.run_module("onnxsmith", run_name="__main__", alter_sys=False)
+    with _telling(os.environ.pop(STAGE, "")):
+        runpy.run_module("onnxsmith", run_name="__main__", alter_sys=False)
+
+
+@contextmanager
+def _telling(path: str) -> Iterator[None]:
+    """Keeps the stage that runs inside the block in a file, for the starter that may end this process."""
+    if not path:
+        yield
+        return
+    written = ""
+    with Path(path).open("wb", buffering=0) as file:
+
+        def hear(stage: str, _done: int, _total: int) -> None:
+            nonlocal written
+            if stage != written:
+                written = stage
+                file.seek(0)
+                file.truncate()
+                file.write(stage.encode(errors="replace"))
+
+        with listening(hear):
+            yield
 
 
 def _watch(lifeline: int) -> None:

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import onnxsmith
+from onnxsmith.base.folders import beside
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import children, machine
-from onnxsmith.fleet import reasons
+from onnxsmith.fleet import cell_limits, reasons
 from onnxsmith.fleet.row import Outcome, StepResult
+from onnxsmith.fleet.step_host import STAGE
 from onnxsmith.runtimes._call_limits import is_shortage
 
 _TAIL = 16_000
@@ -74,8 +76,8 @@ def run(
     command = [python, *hosted, str(memory), *verb.split(), *words, "--json"]
     began, kills = time.monotonic(), machine.HERE.memory_kills()
     # Files, not pipes: a pipe would stay open as long as any process that the step started.
-    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:
-        process = _started(command, folder, variables, printed, said)
+    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said, _stage_file() as stage:
+        process = _started(command, folder, {**variables, STAGE: str(stage)}, printed, said)
         is_late = False
         try:
             process.wait(seconds or None)
@@ -88,10 +90,15 @@ def run(
             raise StoppedError
         printed.seek(0)
         report = None if is_late else _report(printed.read())
-        tail = _end_of(said)
+        report = report and cell_limits.told(report, verb, memory)
+        tail, doing = _end_of(said), _text(stage)
     typed = ("onnxsmith", *verb.split(), *words)
     was_short = kills != machine.HERE.memory_kills()
-    outcome, headline, problem = _outcome(process, report, tail, seconds if is_late else 0, was_short=was_short)
+    if is_late:
+        during = f" in the stage {doing!r}" if doing else ""
+        outcome, headline, problem = Outcome.TIMEOUT, f"stopped after {seconds:g} s{during}", "runtime/timeout"
+    else:
+        outcome, headline, problem = _outcome(process, report, tail, memory, was_short=was_short)
     return StepResult(verb, typed, outcome, headline, passed, problem, report, "" if report is not None else tail)
 
 
@@ -125,6 +132,21 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         _running.discard(process)
 
 
+@contextmanager
+def _stage_file() -> Iterator[Path]:
+    """Yields the path of a file in which the process says what it is doing. It goes with the block, or with the next
+    run if this one is killed."""
+    with beside(Path(tempfile.gettempdir()) / "cell") as folder:
+        yield folder / "stage"
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:  # the environment has an onnxsmith that does not write it
+        return ""
+
+
 def _end_of(said: IO[bytes]) -> str:
     """Returns the end of a file as text."""
     size = said.seek(0, os.SEEK_END)
@@ -143,12 +165,15 @@ def _report(printed: bytes) -> dict[str, Any] | None:
 
 
 def _outcome(
-    process: subprocess.Popen[bytes], report: dict[str, Any] | None, tail: str, limit: float, *, was_short: bool
+    process: subprocess.Popen[bytes],
+    report: dict[str, Any] | None,
+    tail: str,
+    memory: int,
+    *,
+    was_short: bool,
 ) -> tuple[Outcome, str, str]:
     """Returns the outcome of a step, its headline and the id of its problem. `was_short`: the system ended a
     process for lack of memory while the step ran."""
-    if limit:
-        return Outcome.TIMEOUT, f"stopped after {limit:g} s", ""
     if report is not None:
         problems = report.get("problems") or [{}]
         worst = problems[0]
@@ -161,7 +186,7 @@ def _outcome(
             outcome = Outcome.REFUSED
         return outcome, reasons.of_report(report), str(worst.get("id", ""))
     if is_shortage(tail):
-        return Outcome.MEMORY, "the process ran out of memory", ""
+        return Outcome.MEMORY, cell_limits.ran_out(memory), ""
     code = process.returncode
     cause = children.cause_of_end(code)
     if cause == "signal SIGKILL" and was_short:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +23,8 @@ _SHOWN = 3
 """Limits the cells that a headline names. A choice."""
 
 
-def run_of(store: Store, name: str = "") -> Run:
-    """Returns a run by its name; without a name, the latest.
+def run_of(store: Store, name: str = "", plan: str = "") -> Run:
+    """Returns a run by its name; without a name, the latest. `plan` is the path of the plan, if it is known.
 
     Raises:
         OnnxsmithError: `fleet/no-run`.
@@ -35,13 +36,20 @@ def run_of(store: Store, name: str = "") -> Run:
             "fleet/no-run",
             f"the store has no run {name!r}" if name else "the store has no run",
             where=store.address,
-            fix=in_place_of(name, names) if names else "run a plan first: `onnxsmith fleet run plan.toml`",
+            why="; ".join(damaged(store)),
+            fix=in_place_of(name, names) if names else f"run the plan first: `{run_command(plan)}`",
         )
     return run
 
 
-def refuse_missing(address: str) -> None:
+def run_command(plan: str = "") -> str:
+    """Returns the command that runs a plan, for a fix."""
+    return shlex.join(["onnxsmith", "fleet", "run", plan or "plan.toml"])
+
+
+def refuse_missing(address: str, plan: str = "") -> None:
     """Refuses the address of a store that is not there: a store is made by what writes to it, not by what reads it.
+    `plan` is the path of the plan, if it is known.
 
     Raises:
         OnnxsmithError: `fleet/no-run`.
@@ -51,7 +59,7 @@ def refuse_missing(address: str) -> None:
             "fleet/no-run",
             "there is no such store",
             where=address,
-            fix="give the plan (.toml) or its store; `onnxsmith fleet run plan.toml` makes one",
+            fix=f"give the plan (.toml) or its store; `{run_command(plan)}` makes one",
         )
 
 
@@ -67,7 +75,7 @@ NONE = Earlier()
 """No run to compare with."""
 
 
-def earlier(store: Store, name: str) -> Earlier:
+def earlier(store: Store, name: str, plan: str = "") -> Earlier:
     """Returns how the cells of a run ended; without a name, no run.
 
     Raises:
@@ -75,9 +83,17 @@ def earlier(store: Store, name: str) -> Earlier:
     """
     if not name:
         return NONE
-    run = run_of(store, name)
+    run = run_of(store, name, plan)
     rows = store.summaries(set(run.cells.values()))
     return Earlier(name, {place: rows[key].outcome.value for place, key in run.cells.items() if key in rows})
+
+
+def damaged(store: Store) -> list[str]:
+    """Returns a note on each row and each run of the store that was damaged when it was read."""
+    return [
+        f"{where} is damaged, and counts as absent: {why or 'it is empty'}"
+        for where, why in sorted(store.damaged.items())
+    ]
 
 
 def matrix(store: Store, run: Run, since: Earlier = NONE, *, computed: int = 0, reused: int = 0) -> FleetMatrix:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import itertools
+import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,14 +13,13 @@ from pathlib import Path
 
 from onnxsmith.base import rooms
 from onnxsmith.base.clock import Clock, stage
-from onnxsmith.base.problem import Problem, problem
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.fleet import FleetMatrix
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.system import machine
-from onnxsmith.base.words import in_place_of, several
+from onnxsmith.base.words import in_place_of
 from onnxsmith.fleet import cells as cell_lists
-from onnxsmith.fleet import driver, kept_files, plan_reader, tables
+from onnxsmith.fleet import driver, kept_files, plan_reader, run_notes, tables
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.driver import Job
 from onnxsmith.fleet.engines.base import Engine
@@ -66,12 +67,12 @@ def run(path: str | Path, settings: Settings = USUAL) -> Report:
         everything = cell_lists.of_plan(plan)
         cells = everything if settings.shard is None else cell_lists.shard(everything, *settings.shard)
         store = opened(address_of(plan, settings.store))
-        since = tables.earlier(store, settings.since)
+        since = tables.earlier(store, settings.since, str(path))
         current = _current(plan, everything, store, settings)
         shown, since = _of_part(current, since, cells)
         workers = _workers(plan, settings.workers, settings.scheduler)
         wanted, again = _wanted(cells, store, settings.again)
-        store.put_run(current)
+        unkept = _put_run(store, current, is_needed=bool(wanted))
         job = Job(
             driver.with_threads(wanted, _threads(workers)),
             store,
@@ -84,11 +85,12 @@ def run(path: str | Path, settings: Settings = USUAL) -> Report:
             stopped = job.progress.stopped
         except KeyboardInterrupt:
             stopped = Problem("run/interrupted", "the run was stopped", why="Ctrl-C or SIGTERM")
-        reused = len(cell_lists.by_key(cells)) - len(wanted)
+        reused = len(cell_lists.by_key(cells)) - len(wanted) + job.progress.taken
         table = tables.matrix(store, shown, since, computed=job.progress.computed, reused=reused)
-        stopped = _with_kept(stopped, table, _again(path, settings, current))
-        empty = _empty(settings.shard, everything) if not cells else ()
-        report = tables.report("fleet run", table, stopped, [*_notes(table, job.progress.alone), *empty])
+        stopped = run_notes.with_kept(stopped, table, _again(path, settings, current.name))
+        empty = run_notes.empty(settings.shard, everything) if not cells else ()
+        notes = [*run_notes.of_run(table, job.progress), *empty, *unkept, *tables.damaged(store)]
+        report = tables.report("fleet run", table, stopped, notes)
         return _timed(report, clock)
 
 
@@ -119,8 +121,10 @@ def show(path: str | Path, store: str = "", name: str = "", since: str = "") -> 
     Raises:
         OnnxsmithError: `fleet/no-run`, and the errors of reading the plan and the store.
     """
+    plan = str(path) if str(path).endswith(".toml") else ""
     rows = opened(_store_of(path, store))
-    return tables.report("fleet show", tables.matrix(rows, tables.run_of(rows, name), tables.earlier(rows, since)))
+    table = tables.matrix(rows, tables.run_of(rows, name, plan), tables.earlier(rows, since, plan))
+    return tables.report("fleet show", table, notes=tables.damaged(rows))
 
 
 def _store_of(path: str | Path, store: str) -> str:
@@ -128,7 +132,7 @@ def _store_of(path: str | Path, store: str) -> str:
     address = str(path)
     if store or address.endswith(".toml"):
         address = store or address_of(plan_reader.read(path))
-    tables.refuse_missing(address)
+    tables.refuse_missing(address, str(path) if str(path).endswith(".toml") else "")
     return address
 
 
@@ -172,6 +176,18 @@ def _current(plan: Plan, cells: Sequence[Cell], store: Store, settings: Settings
     )
 
 
+def _put_run(store: Store, current: Run, *, is_needed: bool) -> tuple[str, ...]:
+    """Keeps the run in the store. If no cell is to be computed, a store that can only be read is enough: then returns a
+    note that the run is not kept."""
+    try:
+        store.put_run(current)
+    except OnnxsmithError as error:
+        if is_needed or error.problem.id != "fleet/store-refused":
+            raise
+        return (f"the run {current.name!r} is not kept, because the store can only be read: {error.problem.why}",)
+    return ()
+
+
 def _free_name(plan: Plan, store: Store) -> str:
     """Returns the plan's name with the time, and with a number if another run began in the same second."""
     name = f"{plan.name} {datetime.datetime.now(tz=datetime.UTC):%Y-%m-%d %H:%M:%S}"
@@ -199,8 +215,13 @@ def _wanted(cells: Sequence[Cell], store: Store, again: Sequence[str]) -> tuple[
             return True
         return bool(cell.keep) and not _is_complete(cell, store)
 
-    # in the order of keys, which is none: the first cells stand for all, and the estimate of the time follows from them
-    wanted = sorted((cell for cell in unique.values() if is_wanted(cell)), key=lambda cell: cell.key)
+    # In an order of chance. The first cells stand for all, and the estimate of the time follows from them; and two runs
+    # at the same time compute different cells, and then take those of each other.
+    salt = os.urandom(8)
+    wanted = sorted(
+        (cell for cell in unique.values() if is_wanted(cell)),
+        key=lambda cell: hashlib.sha256(salt + cell.key.encode()).digest(),
+    )
     return wanted, {cell.key for cell in wanted if cell.key in summaries}
 
 
@@ -253,29 +274,8 @@ def _sizes(plan: Plan, cells: Sequence[Cell]) -> dict[str, int]:
     return sizes
 
 
-def _again(path: str | Path, settings: Settings, current: Run) -> str:
-    """Returns the command that goes on with a run."""
-    shard = f"{settings.shard[0]}/{settings.shard[1]}" if settings.shard is not None else ""
-    options = {"--name": current.name, "--store": settings.store, "--shard": shard, "--scheduler": settings.scheduler}
-    words = [word for option, value in options.items() if value for word in (option, value)]
-    return shlex.join(["onnxsmith", "fleet", "run", str(path), "--resume", *words])
-
-
-def _with_kept(stopped: Problem | None, table: FleetMatrix, again: str) -> Problem | None:
-    """Returns why a run was stopped, with what is kept and how it goes on."""
-    if stopped is None:
-        return None
-    missing = sum(cell.outcome == tables.MISSING for cell in table.cells)
-    kept = f"{len(table.cells) - missing:,} of {several(len(table.cells), 'cell')} are in the store"
-    why = "; ".join(filter(None, (stopped.why, kept)))
-    fix = "; or ".join(filter(None, (stopped.fix, f"go on: `{again}`")))
-    return Problem(stopped.id, stopped.what, stopped.where, why, fix)
-
-
-def _notes(table: FleetMatrix, alone: int) -> list[str]:
-    missing = sum(cell.outcome == tables.MISSING for cell in table.cells)
-    notes = [f"{several(missing, 'cell')} of this run without a row yet"] if missing else []
-    return [*notes, *[f"workers died; ran again, each alone: {several(alone, 'cell')}"] * bool(alone)]
+def _again(path: str | Path, settings: Settings, name: str) -> str:
+    return run_notes.again(path, name, settings.store, settings.shard, settings.scheduler)
 
 
 def _of_part(current: Run, since: Earlier, cells: Sequence[Cell]) -> tuple[Run, Earlier]:
@@ -284,13 +284,6 @@ def _of_part(current: Run, since: Earlier, cells: Sequence[Cell]) -> tuple[Run, 
     shown = {place: key for place, key in current.cells.items() if place not in others}
     earlier = {place: outcome for place, outcome in since.outcomes.items() if place not in others}
     return replace(current, cells=shown), replace(since, outcomes=earlier)
-
-
-def _empty(shard: tuple[int, int] | None, everything: Sequence[Cell]) -> tuple[str, ...]:
-    """Returns a note on a part without cells: there are more parts than cells."""
-    number, count = shard or (1, 1)
-    cells = several(len(cell_lists.by_key(everything)), "cell")
-    return (f"part {number} of {count} has no cells: the plan has {cells}; the store has the run, and can be merged",)
 
 
 def _timed(report: Report, clock: Clock) -> Report:

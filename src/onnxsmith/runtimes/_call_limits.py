@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.system import machine
+from onnxsmith.base.system import machine, memory_limit
 from onnxsmith.base.words import byte_count
 
 MEMORY = "ONNXSMITH_MEMORY_LIMIT"
@@ -144,8 +144,11 @@ def _bad(name: str, text: str, wanted: str) -> OnnxsmithError:
     )
 
 
-_WANTED = re.compile(r"buffer of size (\d+)")
-"""Matches the bytes that onnxruntime could not allocate."""
+_WANTED = re.compile(
+    r"buffer of size (\d+)|tried to allocate (\d+) bytes|Unable to allocate (\d[\d.]* [KMGT]iB)"
+    r"|allocation of (\d+) bytes"
+)
+"""Matches the bytes that could not be had, as onnxruntime, torch, numpy and Rust write them."""
 
 
 def is_shortage(said: str) -> bool:
@@ -153,16 +156,35 @@ def is_shortage(said: str) -> bool:
     return _REFUSALS.search(said) is not None
 
 
-def shortage(what: str, limit: int, where: str, why: str) -> OnnxsmithError:
-    """Returns the problem of a runtime that needed more than `limit` bytes."""
-    within = f"more than the {limit / 1e9:.1f} GB that it may take" if limit else "more memory than the machine has"
+def shortage(what: str, limit: int, where: str, why: str, *, asked: int = 0, by: str = "") -> OnnxsmithError:
+    """Returns the problem of a runtime that needed more than `limit` bytes. `asked` is the limit that was asked for, 0
+    for `limit`: a lower one comes from the memory that the machine had free. `by` names what set the limit, "" for the
+    environment variable or the usual limit."""
+    is_free = limit < asked
     return problem(
         "runtime/memory",
-        f"{what} needed {within}",
+        f"{what} needed {_beyond(limit, by, is_free=is_free)}",
         where=where,
         why=why,
-        fix=f"give a smaller input; or {_more(limit, why, ' (0 for no limit)')}",
+        fix=f"give a smaller input; or {_of_machine(why) if is_free else _more(limit, why, ' (0 for no limit)')}",
     )
+
+
+def _beyond(limit: int, by: str, *, is_free: bool) -> str:
+    """Returns which limit was not enough."""
+    if not limit:
+        return "more memory than the machine has"
+    if is_free:
+        return f"more than {limit / 1e9:.1f} GB: the share that it may take of the memory that this machine had free"
+    by = by or (MEMORY if os.environ.get(MEMORY, "").strip() else "")
+    return f"more than the {limit / 1e9:.1f} GB that {f'{by} allows' if by else 'it may take'}"
+
+
+def in_force(asked: int) -> int:
+    """Returns the limit of a process that was started under the limit `asked`: no more than a share of the free memory.
+    0 for none."""
+    most = memory_limit.HERE.most()
+    return min(asked, most) if asked and most is not None else asked
 
 
 def perhaps_short(limit: int) -> str:
@@ -174,16 +196,41 @@ def perhaps_short(limit: int) -> str:
 
 def _more(limit: int, said: str = "", none: str = "") -> str:
     """Returns advice to raise the limit, within what the machine has. `none` says how to have no limit."""
+    if _is_too_large(said):
+        return _other_machine()
     wanted, total = _next(limit, said), machine.HERE.memory()
     if total is not None and total < wanted * 10**9:
         wanted = total // 10**9
         if wanted * 10**9 <= limit:
-            return f"use a machine with more memory than {total / 1e9:.1f} GB"
+            return _other_machine()
     return f"allow more: {MEMORY}={wanted}GB{none}"
+
+
+def _of_machine(said: str) -> str:
+    """Returns advice where the free memory of the machine was the limit: a higher limit would change nothing."""
+    if _is_too_large(said):
+        return _other_machine()
+    return "end other programs and run fewer at the same time, so that more memory is free; or use a larger machine"
+
+
+def _is_too_large(said: str) -> bool:
+    """Whether the allocation that failed, which the message names, is larger than the machine."""
+    total, wanted = machine.HERE.memory(), _allocation(said)
+    return total is not None and wanted > 0 and wanted > total
+
+
+def _other_machine() -> str:
+    total = machine.HERE.memory() or 0
+    return f"use a machine with more memory than {total / 1e9:.1f} GB"
+
+
+def _allocation(said: str) -> int:
+    """Returns the bytes that the message says could not be had, 0 if it names none."""
+    return sum(byte_count(text) or 0 for found in _WANTED.findall(said) for text in found if text)
 
 
 def _next(limit: int, said: str = "") -> int:
     """Returns the limit to try next, in GB: twice the limit, or room for the allocation that failed if the message
     names it."""
-    wanted = sum(int(one) for one in _WANTED.findall(said))
+    wanted = _allocation(said)
     return max(8, 2 * math.ceil(limit / 1e9), math.ceil((limit + 2 * wanted) / 1e9) if wanted else 0)

@@ -148,7 +148,9 @@ class Child:
         self._stderr.seek(max(0, self._stderr.tell() - _READ))
         said = _last_words(self._stderr.read().decode(errors="replace"))
         if _call_limits.is_shortage(said):
-            return _call_limits.shortage(self.what, request.get("memory", 0), _request(request), said)
+            asked = request.get("memory", 0)
+            limit = _call_limits.in_force(asked)
+            return _call_limits.shortage(self.what, limit, _request(request), said, asked=asked)
         return problem(
             "runtime/died",
             f"{self.what} crashed ({children.cause_of_end(code)})",
@@ -233,7 +235,9 @@ def _last_words(said: str) -> str:
 
 
 def _request(request: dict[str, Any]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in request.items() if isinstance(value, str) and key != "of")
+    """Returns what was asked for: `its run call`, with the texts of the request."""
+    told = [(key, value) for key, value in request.items() if isinstance(value, str) and key != "of"]
+    return ", ".join(f"its {value} call" if key == "do" else f"{key} {value}" for key, value in told)
 
 
 def serve(server: Server, translate: Callable[[Exception], OnnxsmithError]) -> None:
@@ -266,5 +270,6 @@ def _known(
     if known.problem.id == "runtime/failed" and (
         _call_limits.is_shortage(said) or _call_limits.is_shortage(known.problem.why)
     ):
-        return _call_limits.shortage(request.get("of", "it"), limit, _request(request), known.problem.why)
+        what, asked = request.get("of", "it"), request.get("memory", 0)
+        return _call_limits.shortage(what, limit, _request(request), known.problem.why, asked=asked)
     return known

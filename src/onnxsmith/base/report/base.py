@@ -151,6 +151,11 @@ class Part(ABC):
         """Yields the questions about each model with their answers. Without any, the command itself is the question."""
         return iter(())
 
+    def failures(self) -> Iterator[str]:
+        """Yields a line for each entry of the part that is a problem: what `--quiet` shows of a report whose command
+        itself did not fail."""
+        return iter(())
+
     @classmethod
     def kind(cls) -> str:
         """Returns the part's name in JSON: the name of its module, or of its class if a module holds several parts."""

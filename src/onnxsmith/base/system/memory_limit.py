@@ -27,6 +27,11 @@ class MemoryLimit(ABC):
         """Limits this process to `limit` bytes (0: no limit), and to a share of the free memory. Returns the limit in
         force, 0 for none."""
 
+    def most(self) -> int | None:
+        """Returns the bytes that this process may take now: what it has, and a share of the free memory. Returns None
+        if the system does not tell, or knows no limit."""
+        return None
+
     def hold_child(self, pid: int, limit: int) -> None:  # noqa: B027 — most systems set no limit
         """Limits a child process to `limit` bytes; 0 for no limit."""
 
@@ -37,9 +42,9 @@ class DataLimit(MemoryLimit):
 
     def hold(self, limit: int) -> int:
         assert _resource is not None
-        own, spare = self._own(), self._spare()
-        if limit and own is not None and spare is not None:
-            limit = min(limit, own + int(_OF_FREE * spare))
+        most = self.most()
+        if limit and most is not None:
+            limit = min(limit, most)
         hard = _resource.getrlimit(_resource.RLIMIT_DATA)[1]
         wanted = limit or _resource.RLIM_INFINITY
         if hard != _resource.RLIM_INFINITY:
@@ -47,6 +52,10 @@ class DataLimit(MemoryLimit):
         with contextlib.suppress(OSError, ValueError):
             _resource.setrlimit(_resource.RLIMIT_DATA, (wanted, hard))
         return limit
+
+    def most(self) -> int | None:
+        own, spare = self._own(), self._spare()
+        return None if own is None or spare is None else own + int(_OF_FREE * spare)
 
     def hold_child(self, pid: int, limit: int) -> None:
         assert _resource is not None

@@ -19,7 +19,7 @@ from onnxsmith.base.report.parts.layers import Layers
 from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage, TargetCheck
 from onnxsmith.base.report.parts.verification import OutputCheck, Verification
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.words import first_few
+from onnxsmith.base.words import first_few, several
 from onnxsmith.comparison.outputs.compare import compare
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.fix_search import UNKNOWN, Fixed, fixed
@@ -169,9 +169,9 @@ def _refused(
         NodeCheck(one.label, one.op, Stage.REFUSED, one.why, one.place, _evidence(one.evidence, one.related))
         for one in found.culprits
     )
-    notes = [f"asked about {found.asked} parts of the model"] if found.asked else []
+    notes = [f"asked about {several(found.asked, 'part')} of the model"] if found.asked else []
     if limits:
-        notes.append(f"{len(limits)} parts could not be asked about, the first: {limits[0].problem.what}")
+        notes.append(f"{several(len(limits), 'part')} could not be asked about, the first: {limits[0].problem.what}")
     # a target may take another form of a model that nothing computes: that would be no help
     search = search and (subject.feeds is not None or not operands_clash(subject.model))
     helps = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,10 +12,12 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Running:
-    """A running engine. `workers` is the number of cells that run at the same time."""
+    """A running engine. `workers` is the number of cells that run at the same time. `died` returns the names of workers
+    that went away since the start."""
 
     executor: Executor
     workers: int
+    died: Callable[[], Sequence[str]] = tuple
 
 
 class Engine(ABC):

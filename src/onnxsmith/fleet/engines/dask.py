@@ -18,6 +18,8 @@ _CONNECT = 15.0
 """Seconds to wait for a scheduler. A choice: a scheduler on the same network answers in one."""
 _WORKERS = 60.0
 """Seconds to wait for the first worker. A choice: a queue of a cluster may start it later."""
+_SILENT = logging.CRITICAL + 1
+"""A level above that of every message."""
 
 
 class Dask(Engine):
@@ -65,7 +67,8 @@ class Dask(Engine):
                 ) from error
             try:
                 threads = _threads(client, scheduler)
-                yield Running(client.get_executor(pure=False), threads)
+                seen = _workers_of(client)
+                yield Running(client.get_executor(pure=False), threads, lambda: _gone(client, seen))
             except BaseException:
                 step_process.stop_all()
                 raise
@@ -83,16 +86,40 @@ class Dask(Engine):
         return type(error).__name__ in ("CancelledError", "FutureCancelledError", "CommClosedError", "TimeoutError")
 
 
+_LOUD = ("distributed", "tornado", "asyncio")
+"""The loggers of Dask and of what it is built on."""
+
+
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps Dask from printing warnings for each worker that dies and each result that it computes again: the driver
-    tells what matters."""
-    logger = logging.getLogger("distributed")
-    before, logger.level = logger.level, logging.CRITICAL
+    """Keeps Dask from printing warnings for each worker that dies and each result that it computes again, and stacks of
+    calls for a scheduler that went away: the driver tells what matters. Each of its loggers has a level and an output
+    of its own."""
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in _LOUD]
+    loggers = [logging.getLogger(name) for name in {*names, *_LOUD}]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(_SILENT)
     try:
         yield
     finally:
-        logger.level = before
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+def _workers_of(client: Any) -> set[str]:
+    """Returns the workers that the scheduler has, by address."""
+    if client.status != "running":  # it would wait for a scheduler that went away
+        return set()
+    with suppress(Exception):
+        return set(client.nthreads())
+    return set()
+
+
+def _gone(client: Any, seen: set[str]) -> list[str]:
+    """Returns the workers that were there at the start and are not any more; none if the scheduler is gone, too."""
+    now = _workers_of(client)
+    return sorted(seen - now) if now else []
 
 
 def _threads(client: Any, scheduler: str) -> int:

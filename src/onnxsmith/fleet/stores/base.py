@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.fleet.row import Row, Summary
 from onnxsmith.fleet.run_list import Run
 
@@ -19,14 +17,14 @@ FORMAT = 1
 
 class Store(ABC):
     """Keeps rows by key, and runs by name. Processes of many machines may use one store at the same time: the row of a
-    key is always the same work, so that the last writer wins and harms nobody."""
+    key is always the same work, so that the last writer wins and harms nobody. A store that this user may not write can
+    be read.
+
+    A damaged row counts as absent. `damaged` says why, by the place of the row."""
 
     def __init__(self, address: str) -> None:
         self.address = address
-
-    @abstractmethod
-    def known(self, keys: Collection[str]) -> set[str]:
-        """Returns the keys that have a row."""
+        self.damaged: dict[str, str] = {}
 
     @abstractmethod
     def put(self, row: Row) -> None:
@@ -38,7 +36,7 @@ class Store(ABC):
 
     @abstractmethod
     def row(self, key: str) -> Row | None:
-        """Returns the row of a key, None if there is none."""
+        """Returns the row of a key, None if there is none, or a damaged one."""
 
     @abstractmethod
     def summaries(self, keys: Collection[str]) -> dict[str, Summary]:
@@ -71,16 +69,21 @@ def opened(address: str) -> Store:
     """Returns the store at an address, opened once in each thread: a folder, `scheme://…`, or an SQLite file.
 
     Raises:
-        OnnxsmithError: `fleet/store` if it is no store or a later version wrote it; `fleet/store-refused`.
+        OnnxsmithError: `fleet/store` if it is no store, is damaged, or a later version wrote it; `fleet/store-refused`
+            if it is not there and cannot be made.
     """
     stores: dict[str, Store] = _open.__dict__.setdefault("stores", {})
     if address not in stores:
         from onnxsmith.fleet.stores.folder import FolderStore
         from onnxsmith.fleet.stores.sqlite import SqliteStore
 
-        is_folder = "://" in address or address.endswith(("/", "\\")) or Path(address).is_dir()
-        stores[address] = FolderStore(address) if is_folder else SqliteStore(address)
+        stores[address] = FolderStore(address) if is_folder(address) else SqliteStore(address)
     return stores[address]
+
+
+def is_folder(address: str) -> bool:
+    """Whether the address is that of a store in a folder, and not that of an SQLite file."""
+    return "://" in address or address.endswith(("/", "\\")) or Path(address).is_dir()
 
 
 @contextmanager
@@ -93,24 +96,3 @@ def closing() -> Iterator[None]:
         stores: dict[str, Store] = _open.__dict__["stores"]
         for address in stores.keys() - before.keys():
             stores.pop(address).close()
-
-
-def refused(address: str, error: Exception) -> OnnxsmithError:
-    """Returns the problem of a store that takes no more rows."""
-    said = str(error)
-    is_full = (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)) or "is full" in said
-    if is_full:
-        return problem(
-            "fleet/store-full",
-            "the disk of the store is full",
-            where=address,
-            why=said,
-            fix="free some space and run again: rows that are in the store are kept",
-        )
-    return problem(
-        "fleet/store-refused",
-        "the store cannot be written",
-        where=address,
-        why=said,
-        fix="give a store that this user may write: --store other.sqlite",
-    )

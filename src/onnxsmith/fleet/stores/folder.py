@@ -9,16 +9,19 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.fleet.row import Outcome, Row, Summary, unreadable
+from onnxsmith.fleet.row import Outcome, Row, Summary
 from onnxsmith.fleet.run_list import Run
 from onnxsmith.fleet.sources import address as addresses
-from onnxsmith.fleet.stores.base import FORMAT, Store, refused
+from onnxsmith.fleet.store_problems import damaged, later, refused
+from onnxsmith.fleet.stores.base import FORMAT, Store
 
 _HEAD = 4096
 """Bytes that hold the first line of most rows."""
+_END = b"}\n"
+"""The end of the file of a row."""
 
 
 class FolderStore(Store):
@@ -30,17 +33,17 @@ class FolderStore(Store):
         with self._refusing():
             self._files = _files_at(address)
             head = self._files.read("store.json")
-            if head is None:
-                self._files.write("store.json", json.dumps({"format": FORMAT}).encode())
-                return
+        self._is_new = head is None
+        if head is None:
+            return
         try:
             version = json.loads(head)["format"]
         except (ValueError, KeyError, TypeError) as error:
-            raise unreadable(address, f"store.json: {error}") from error
+            raise damaged(f"{address.rstrip('/')}/store.json", str(error)) from error
         if not isinstance(version, int) or version > FORMAT:
-            raise unreadable(address, f"it has format {version}; this version of onnxsmith reads {FORMAT}")
+            raise later(address, version, FORMAT)
 
-    def known(self, keys: Collection[str]) -> set[str]:
+    def _known(self, keys: Collection[str]) -> set[str]:
         if len(keys) < 8:  # a listing of the folder takes longer
             with self._refusing():
                 return {key for key in keys if self._files.exists(_row_name(key))}
@@ -52,45 +55,75 @@ class FolderStore(Store):
 
     def put(self, row: Row) -> None:
         head = [row.key, row.outcome.value, row.headline.replace("\n", " "), row.problem, row.seconds]
-        with self._refusing():
-            self._files.write(_row_name(row.key), f"{json.dumps(head)}\n{row.to_json()}\n".encode())
+        self._write(_row_name(row.key), f"{json.dumps(head)}\n{row.to_json()}\n")
 
     def row(self, key: str) -> Row | None:
         with self._refusing():
             content = self._files.read(_row_name(key))
         if content is None:
             return None
-        return Row.from_json(content.decode(errors="replace").partition("\n")[2], f"{self.address}/{_row_name(key)}")
+        try:
+            row = Row.from_json(content.decode(errors="replace").partition("\n")[2])
+            _refuse_other_key(row.key, key)
+        except ValueError as error:
+            self._note_damaged(key, error)
+            return None
+        return row
 
     def summaries(self, keys: Collection[str]) -> dict[str, Summary]:
-        return {key: self._summary(key) for key in self.known(keys)}
+        listed = ((key, self._summary(key)) for key in self._known(keys))
+        return {key: summary for key, summary in listed if summary is not None}
 
-    def _summary(self, key: str) -> Summary:
+    def _summary(self, key: str) -> Summary | None:
         with self._refusing():
-            head = self._files.first_line(_row_name(key))
+            head, is_whole = self._files.first_line(_row_name(key))
         try:
-            _, outcome, headline, problem, seconds = json.loads(head)
+            named, outcome, headline, problem, seconds = json.loads(head)
+            _refuse_other_key(named, key)
+            if not is_whole:
+                raise ValueError("its end is missing")
             return Summary(key, Outcome(outcome), headline, problem, seconds)
         except (ValueError, TypeError) as error:
-            raise unreadable(f"{self.address}/{_row_name(key)}", str(error)) from error
+            self._note_damaged(key, error)
+            return None
+
+    def _note_damaged(self, key: str, error: Exception) -> None:
+        self.damaged[f"{self.address.rstrip('/')}/{_row_name(key)}"] = str(error)
 
     def put_run(self, run: Run) -> None:
+        self._write(_run_name(run.name), run.to_json())
+
+    def _write(self, name: str, text: str) -> None:
+        """Writes a file. The first one makes the folder a store."""
         with self._refusing():
-            self._files.write(_run_name(run.name), run.to_json().encode())
+            if self._is_new:
+                self._files.write("store.json", json.dumps({"format": FORMAT}).encode())
+                self._is_new = False
+            self._files.write(name, text.encode())
 
     def run(self, name: str) -> Run | None:
+        return self._run(_run_name(name))
+
+    def _run(self, name: str) -> Run | None:
         with self._refusing():
-            content = self._files.read(_run_name(name))
-        return (
-            None
-            if content is None
-            else Run.from_json(content.decode(errors="replace"), f"{self.address}/{_run_name(name)}")
-        )
+            content = self._files.read(name)
+        where = f"{self.address.rstrip('/')}/{name}"
+        return None if content is None else Run.from_json(content.decode(errors="replace"), where)
+
+    def _readable(self, name: str) -> Run | None:
+        """Returns a run; None for one that is damaged."""
+        try:
+            return self._run(name)
+        except OnnxsmithError as error:
+            if error.problem.id != "fleet/store":
+                raise
+            self.damaged[error.problem.where] = error.problem.why
+            return None
 
     def run_names(self) -> list[str]:
         with self._refusing():
-            names = [unquote(Path(name).stem) for name in self._files.listed("runs")]
-        runs = [run for name in names if (run := self.run(name)) is not None]
+            names = self._files.listed("runs")
+        runs = [run for name in names if (run := self._readable(f"runs/{name}")) is not None]
         return [run.name for run in sorted(runs, key=lambda run: (run.at, run.name))]
 
     @contextmanager
@@ -109,6 +142,11 @@ class FolderStore(Store):
 
 def _row_name(key: str) -> str:
     return f"rows/{key[:2]}/{key}.json"
+
+
+def _refuse_other_key(named: object, key: str) -> None:
+    if named != key:
+        raise ValueError(f"it is the row of another key: {named}")
 
 
 def _run_name(name: str) -> str:
@@ -135,8 +173,9 @@ class _Files(ABC):
         """Returns the names of the JSON files below a folder, without those that are being written."""
 
     @abstractmethod
-    def first_line(self, name: str) -> str:
-        """Returns the first line of a file."""
+    def first_line(self, name: str) -> tuple[str, bool]:
+        """Returns the first line of a file, and whether the file ends as it was written. A remote file was written
+        whole, so that its end is looked at only if it is near."""
 
 
 def _files_at(address: str) -> _Files:
@@ -179,9 +218,11 @@ class _Local(_Files):
             names += [name for name in files if name.endswith(".json") and not name.startswith(".")]
         return names
 
-    def first_line(self, name: str) -> str:
-        with (self._root / name).open(encoding="utf-8", errors="replace") as file:
-            return file.readline()
+    def first_line(self, name: str) -> tuple[str, bool]:
+        with (self._root / name).open("rb") as file:
+            head = file.readline()
+            file.seek(max(file.seek(0, os.SEEK_END) - len(_END), 0))
+            return head.decode(errors="replace"), file.read() == _END
 
 
 class _Remote(_Files):
@@ -216,9 +257,10 @@ class _Remote(_Files):
         except FileNotFoundError:
             return []
 
-    def first_line(self, name: str) -> str:
+    def first_line(self, name: str) -> tuple[str, bool]:
         path = f"{self._root}/{name}"
         head = bytes(self._system.cat_file(path, start=0, end=_HEAD))
-        if b"\n" not in head:
-            head = bytes(self._system.cat_file(path))
-        return head.partition(b"\n")[0].decode(errors="replace")
+        is_all = len(head) < _HEAD
+        if b"\n" not in head and not is_all:
+            head, is_all = bytes(self._system.cat_file(path)), True
+        return head.partition(b"\n")[0].decode(errors="replace"), not is_all or head.endswith(_END)

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import sqlite3
+import tempfile
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from onnxsmith.fleet.row import Outcome, Row, Summary, unreadable
+from onnxsmith.fleet.row import Outcome, Row, Summary
 from onnxsmith.fleet.run_list import Run
-from onnxsmith.fleet.stores.base import FORMAT, Store, refused
+from onnxsmith.fleet.store_problems import damaged, foreign, later, refused
+from onnxsmith.fleet.stores.base import FORMAT, Store
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS rows
     (key TEXT PRIMARY KEY, outcome TEXT, headline TEXT, problem TEXT, seconds REAL, row BLOB) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS runs (name TEXT PRIMARY KEY, at TEXT, run BLOB);
 """
+_COLUMNS = {
+    "rows": ("key", "outcome", "headline", "problem", "seconds", "row"),
+    "runs": ("name", "at", "run"),
+}
+"""The columns of the tables."""
 _NAMES = {"rows", "runs", "sqlite_autoindex_runs_1"}
 """What a store holds: two tables, and the index that SQLite makes for the names of runs."""
 _WAIT = 60.0
@@ -32,8 +41,13 @@ class SqliteStore(Store):
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        file = Path(address).absolute()
         with self._refusing():
-            Path(address).absolute().parent.mkdir(parents=True, exist_ok=True)
+            if file.exists() and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)):
+                self._database = self._readable(file)
+                return
+            file.parent.mkdir(parents=True, exist_ok=True)
             self._database = sqlite3.connect(address, timeout=_WAIT, check_same_thread=False)
             try:
                 self._prepare()
@@ -41,31 +55,54 @@ class SqliteStore(Store):
                 self._database.close()
                 raise
 
-    def _prepare(self) -> None:
+    def _readable(self, file: Path) -> sqlite3.Connection:
+        """Opens a file that this user may not write. Without a log nobody writes, and the file is read as it is.
+        A log needs a place for its index: where the folder takes none, the file and its log are copied."""
+        log = file.with_name(f"{file.name}-wal")
+        if not log.exists():
+            return self._reading(file, "mode=ro&immutable=1")
+        with contextlib.suppress(sqlite3.OperationalError):
+            return self._reading(file, "mode=ro")
+        self._copy = tempfile.TemporaryDirectory(prefix="onnxsmith-store-")
+        for one in (file, log):
+            shutil.copyfile(one, Path(self._copy.name) / one.name)
+        return self._reading(Path(self._copy.name) / file.name, "mode=rw")
+
+    def _reading(self, file: Path, how: str) -> sqlite3.Connection:
+        database = sqlite3.connect(f"{file.as_uri()}?{how}", timeout=_WAIT, check_same_thread=False, uri=True)
         try:
-            (version,) = self._database.execute("PRAGMA user_version").fetchone()
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise
-            raise unreadable(self.address, str(error)) from error
-        if version > FORMAT:
-            raise unreadable(self.address, f"it has format {version}; this version of onnxsmith reads {FORMAT}")
-        if version == 0:
-            others = {name for (name,) in self._database.execute("SELECT name FROM sqlite_master")} - _NAMES
-            if others:
-                raise unreadable(self.address, f"it is another program's database: it has {min(others)}")
+            if self._version(database) == 0:
+                raise foreign(self.address, "it has no rows and no runs")
+            database.execute("PRAGMA query_only = 1")
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _prepare(self) -> None:
+        """Makes the tables of a new file."""
+        if self._version(self._database) == 0:
             with contextlib.suppress(sqlite3.OperationalError):  # another process may hold it, and set the mode
                 self._database.execute("PRAGMA journal_mode = WAL")
             self._database.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {FORMAT}; COMMIT;")
         self._database.execute("PRAGMA synchronous = NORMAL")
 
-    def known(self, keys: Collection[str]) -> set[str]:
-        if len(keys) > _AT_ONCE:
-            return self.keys() & set(keys)
-        marks = ",".join("?" * len(keys))
-        with self._refusing():
-            rows = self._database.execute(f"SELECT key FROM rows WHERE key IN ({marks})", list(keys))
-            return {key for (key,) in rows}
+    def _version(self, database: sqlite3.Connection) -> int:
+        """Returns the format of a store, 0 for a file without tables.
+
+        Raises:
+            OnnxsmithError: `fleet/store` for the file of another program or of a later version.
+        """
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        names = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        columns = [name for table in _COLUMNS for _, name, *_ in database.execute(f"PRAGMA table_info({table})")]
+        if names - _NAMES and not {*_COLUMNS} <= names:
+            raise foreign(self.address, f"it is another program's database: it has {min(names - _NAMES)}")
+        if version > FORMAT and {*_COLUMNS} <= names:
+            raise later(self.address, version, FORMAT)
+        if (names or version) and columns != [name for listed in _COLUMNS.values() for name in listed]:
+            raise foreign(self.address, f"its tables have other columns: {', '.join(columns) or 'none'}")
+        return int(version)
 
     def keys(self) -> set[str]:
         with self._refusing():
@@ -83,7 +120,16 @@ class SqliteStore(Store):
     def row(self, key: str) -> Row | None:
         with self._refusing():
             packed = self._database.execute("SELECT row FROM rows WHERE key = ?", [key]).fetchone()
-        return None if packed is None else Row.from_json(self._unpacked(packed[0]), self.address)
+        if packed is None:
+            return None
+        try:
+            row = Row.from_json(zlib.decompress(packed[0]).decode())
+            if row.key != key:
+                raise ValueError(f"it is the row of another key: {row.key}")
+        except (zlib.error, ValueError, TypeError) as error:
+            self._note_damaged(key, error)
+            return None
+        return row
 
     def summaries(self, keys: Collection[str]) -> dict[str, Summary]:
         wanted = set(keys)
@@ -94,11 +140,17 @@ class SqliteStore(Store):
                 rows = self._database.execute(f"{question} WHERE key IN ({marks})", list(wanted))
             else:
                 rows = self._database.execute(question)
-            return {
-                key: Summary(key, Outcome(outcome), headline, problem, seconds)
-                for key, outcome, headline, problem, seconds in rows
-                if key in wanted
-            }
+            listed = [row for row in rows if row[0] in wanted]
+        summaries = {}
+        for key, outcome, headline, problem, seconds in listed:
+            try:
+                summaries[key] = Summary(key, Outcome(outcome), headline, problem, seconds)
+            except ValueError as error:
+                self._note_damaged(key, error)
+        return summaries
+
+    def _note_damaged(self, key: str, error: Exception) -> None:
+        self.damaged[f"{self.address}, key {key}"] = str(error)
 
     def put_run(self, run: Run) -> None:
         with self._refusing(), self._database:
@@ -119,12 +171,14 @@ class SqliteStore(Store):
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
             self._database.close()
+        if self._copy is not None:
+            self._copy.cleanup()
 
     def _unpacked(self, packed: bytes) -> str:
         try:
             return zlib.decompress(packed).decode()
-        except (zlib.error, UnicodeDecodeError) as error:
-            raise unreadable(self.address, str(error)) from error
+        except (zlib.error, UnicodeDecodeError, TypeError) as error:
+            raise damaged(self.address, str(error)) from error
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
@@ -133,6 +187,6 @@ class SqliteStore(Store):
         except sqlite3.OperationalError as error:
             raise refused(self.address, error) from error
         except (sqlite3.DatabaseError, ValueError) as error:
-            raise unreadable(self.address, str(error)) from error
+            raise damaged(self.address, str(error)) from error
         except OSError as error:
             raise refused(self.address, error) from error

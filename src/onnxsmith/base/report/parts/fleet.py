@@ -110,6 +110,11 @@ class FleetMatrix(Part):
         for model, column in self.gone:
             yield Case(model, model, column, Verdict.DIFFERENT, (f"it was in {self.since}, and is gone",))
 
+    def failures(self) -> Iterator[str]:
+        for case in self.cases():
+            if case.verdict is not Verdict.DONE:
+                yield f"{case.file} ({case.question}): {'; '.join(case.what) or 'it is not known how it ended'}"
+
     def columns(self) -> list[tuple[str, str]]:
         """Returns the settings and environments, in the order of the plan."""
         return list(dict.fromkeys((cell.setting, cell.environment) for cell in self.cells))

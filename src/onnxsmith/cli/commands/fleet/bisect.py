@@ -1,4 +1,4 @@
-"""`onnxsmith fleet bisect plan.toml MODEL --package onnxruntime --good 1.29.0 --bad 1.32.0`."""
+"""`onnxsmith fleet bisect plan.toml MODEL --package onnxruntime --good 1.31.0 --bad 1.32.0`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Bisect(Command):
     package: str = option("the package whose versions are tried", default="onnxruntime", metavar="NAME")
     good: str = option("a version with which the cell is as it should be", default="", metavar="VERSION")
     bad: str = option("a version with which it is worse", default="", metavar="VERSION")
-    versions: str = option("the versions to try, in place of those of the index: 1.29.0,1.30.1", default="")
+    versions: str = option("the versions to try, in place of those of the index: 1.31.0,1.31.1", default="")
     setting: str = option("its setting, if there are several", default="")
     environment: str = option("the environment whose other packages are kept", default="")
     store: str = option("SQLite file, folder/ or fsspec address of the rows", default="", metavar="ADDRESS")

@@ -1,0 +1,108 @@
+"""The problems of stores: what the file is, and what helps."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from onnxsmith.base.problem import OnnxsmithError, problem
+
+_NAME = "other.sqlite"
+"""The name of a store that a fix proposes."""
+_OPTION = "--store "
+"""The option that names a store in a fix; `merge` has another."""
+
+
+def elsewhere() -> str:
+    """Returns the path of a new store that this user may write: here, in the home folder, or among temporary files."""
+    here, *others = (Path(), Path.home(), Path(tempfile.gettempdir()))
+    if os.access(here, os.W_OK) and not (here / _NAME).exists():
+        return _NAME
+    folder = next((one for one in (here, *others) if os.access(one, os.W_OK)), here)
+    names = (f"other-{number}.sqlite" if number else _NAME for number in range(100))
+    return shlex.quote(str(folder / next((name for name in names if not (folder / name).exists()), _NAME)))
+
+
+def damaged(where: str, why: str) -> OnnxsmithError:
+    """Returns the problem of a store, or of a run in it, whose bytes are not what was written."""
+    is_local = "://" not in where
+    away = f"move it away: `mv {shlex.quote(where)} {shlex.quote(where + '.damaged')}`, so that a run makes a new one"
+    return problem(
+        "fleet/store",
+        "the store is damaged",
+        where=where,
+        why=why,
+        fix=f"bring it back from a copy; or {away if is_local else 'remove it, so that a run makes a new one'}",
+    )
+
+
+def foreign(where: str, why: str) -> OnnxsmithError:
+    """Returns the problem of a file that another program wrote."""
+    return problem(
+        "fleet/store",
+        "the file is not a store of onnxsmith",
+        where=where,
+        why=why,
+        fix=f"give another path: {_OPTION}{elsewhere()}",
+    )
+
+
+def later(where: str, version: object, known: int) -> OnnxsmithError:
+    """Returns the problem of a store that a later version of onnxsmith wrote."""
+    return problem(
+        "fleet/store",
+        "a later version of onnxsmith wrote the store",
+        where=where,
+        why=f"it has format {version}; this version of onnxsmith reads {known}",
+        fix=f"use the version of onnxsmith that wrote it; or give another store: {_OPTION}{elsewhere()}",
+    )
+
+
+def refused(address: str, error: Exception) -> OnnxsmithError:
+    """Returns the problem of a store that takes no more rows."""
+    said = str(error)
+    is_full = (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)) or "is full" in said
+    if is_full:
+        return problem(
+            "fleet/store-full",
+            "the disk of the store is full",
+            where=address,
+            why=said,
+            fix="free some space and run again: rows that are in the store are kept",
+        )
+    return problem(
+        "fleet/store-refused",
+        "the store cannot be written",
+        where=address,
+        why=said,
+        fix=f"give a store that this user may write: {_OPTION}{elsewhere()}",
+    )
+
+
+@contextmanager
+def as_target() -> Iterator[None]:
+    """Names the option of `merge` in the fix of a store that is written to."""
+    try:
+        yield
+    except OnnxsmithError as error:
+        found = error.problem
+        raise OnnxsmithError(replace(found, fix=found.fix.replace(_OPTION, "-o "))) from error
+
+
+@contextmanager
+def as_source(address: str) -> Iterator[None]:
+    """Says of a store that `merge` cannot read that it can be left out."""
+    try:
+        yield
+    except OnnxsmithError as error:
+        found = error.problem
+        if found.id != "fleet/store":
+            raise
+        fix = f"bring it back from a copy; or leave {shlex.quote(address)} out of the stores to merge"
+        raise OnnxsmithError(replace(found, fix=fix)) from error
