@@ -161,7 +161,7 @@ def test_there_is_no_other_strategy() -> None:
 
 
 def test_the_help_names_every_strategy(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys, "argv", ["onnxsmith", "export", "--help"])
+    monkeypatch.setattr(sys, "argv", ["onnxsmith", "export", "--help-all"])
     with pytest.raises(SystemExit):
         main()
     said = "".join(capsys.readouterr().out.split())

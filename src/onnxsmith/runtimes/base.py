@@ -225,6 +225,8 @@ class Runtime(ABC):
     levels: ClassVar[tuple[str, ...]] = ()
     """Lists the possible values of `Options.optimization`; empty if there is no choice."""
     takes_threads: ClassVar[bool] = False
+    precision: ClassVar[str] = ""
+    """Says how its numbers are computed here, if a program that uses it may get others; else ""."""
     profiles: ClassVar[bool] = False
     """Whether the runtime's process answers the request `profile`."""
     offered: ClassVar[bool] = True

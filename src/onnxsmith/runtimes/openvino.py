@@ -36,6 +36,7 @@ class OpenVino(Runtime):
     extra = "openvino"
     providers = ("cpu", "gpu", "npu")
     takes_threads = True
+    precision = "OpenVINO computed in float32; by itself it takes bfloat16 or float16 where the device has it"
 
     def missing(self) -> Problem | None:
         return not_installed("OpenVINO", "openvino", "openvino")

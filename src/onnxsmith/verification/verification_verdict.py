@@ -27,9 +27,8 @@ def problems(part: Verification, *, asked: bool = True) -> tuple[Problem, ...]:
                 f"the check cannot tell whether the two are equal: {'; '.join(part.unsure)}",
                 where=part.candidate,
                 why="no difference was found, and a wrong model would have passed as well",
-                fix="give inputs that the model is made for: --input inputs.npz (in Python inputs=…); or say how far "
-                "apart outputs may be: --tolerance 0.01 (Verify(tolerance=0.01)); or run both in another way: "
-                '--runtime reference (Verify(runtime="reference"))',
+                fix="give inputs that the model is made for: --input inputs.npz (in Python inputs=…); or run both in "
+                'another way: --runtime reference (Verify(runtime="reference"))',
             ),
         )
     bad = next((output for output in part.outputs if not output.equal), None)

@@ -29,6 +29,7 @@ from onnxsmith.deployment.checking.refused_nodes import MOST, Narrowed, narrow
 from onnxsmith.graph.files.specification_check import operands_clash
 from onnxsmith.graph.structure import walk
 from onnxsmith.runtimes import _call_limits
+from onnxsmith.runtimes import base as runtimes
 from onnxsmith.runtimes.base import Runtime
 from onnxsmith.targets.judges.base import Answer, Judge, Refusal, Target
 from onnxsmith.targets.profiles.profile_reader import built_in, named
@@ -323,7 +324,13 @@ def _compared(subject: Subject, runtime: str, reference: str) -> Agreement | Non
     part = report.part(Verification)
     said = f"compared with {reference} on {len(part.runs)} inputs"
     weak = {one.name: one.weak for one in part.outputs if one.weak}
-    notes = (said, *part.untried, *(f"output {name}: {why}" for name, why in weak.items()))
+    precision = runtimes.get(runtime).precision
+    notes = (
+        said,
+        *((precision,) if precision else ()),
+        *part.untried,
+        *(f"output {name}: {why}" for name, why in weak.items()),
+    )
     if report.verdict is Verdict.DONE and part.outputs and len(weak) == len(part.outputs):
         return Agreement(Stage.RAN, f"it agrees with {reference}, which proves nothing: see the outputs", notes)
     if report.verdict is Verdict.DONE:
