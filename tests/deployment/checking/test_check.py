@@ -276,6 +276,21 @@ def test_random_numbers_are_said_and_never_agree(tmp_path: Path, seed: str) -> N
     assert report.verdict is Verdict.CANNOT_TELL
 
 
+def test_sizes_that_were_not_tried_are_in_the_headline(tmp_path: Path) -> None:
+    """The batch is declared open, and a Reshape takes one size only."""
+    text = HEAD + "g (float[n,3] x) => (float[m,6] y) <int64[2] s = {1, 6}> { t = Reshape(x, s) y = Tanh(t) }"
+    report, (one,) = checked(write(tmp_path, text), "onnxruntime")
+    assert one.stage is Stage.AGREED
+    assert "n was tried at 2 only" in report.headline
+
+
+@pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
+def test_the_precision_of_openvino_is_said(tmp_path: Path) -> None:
+    text = HEAD + "g (float[n,3] x) => (float[n,3] y) { y = Tanh(x) }"
+    _, (one,) = checked(write(tmp_path, text), "openvino")
+    assert any("OpenVINO computed in float32" in note for note in one.notes)
+
+
 BRANCHES = "c = ReduceMax<keepdims = 0>(x) p = Greater(c, z) [if] y = If(p) <then_branch = t () => (float[4] a)"
 ELSE = "else_branch = e () => (float[4] b) { b = Neg(x) }>"
 DRAWN = {

@@ -95,6 +95,7 @@ def check(
                 checks, problems = _all(names, subject, named=ALL not in targets, search=not fix)  # `fix` searches
             parts: list[Part] = [TargetChecks(tuple(checks))]
             said = f"{source or 'the model'}: {', '.join(map(summary, checks))}"
+            said += "".join(f"; {gap}" for gap in dict.fromkeys(gap for one in checks for gap in one.untried))
             made, path = found, None
             refused = {
                 one.target: names[one.target]

@@ -136,6 +136,7 @@ def _accepted(blank: TargetCheck, target: Target, subject: Subject, answer: Answ
         notes=(*answer.notes, *found.notes),
         differs=found.differs,
         help=found.help,
+        untried=found.untried,
     )
 
 
@@ -231,7 +232,7 @@ _MOST_NAMED = 3
 @dataclass(frozen=True)
 class Agreement:
     """Holds the result of a comparison. `why` says what differs, or why nothing can be said; `nodes` are the first
-    operations that differ. `help` is that of `TargetCheck`."""
+    operations that differ. `help` and `untried` are those of `TargetCheck`."""
 
     stage: Stage
     why: str = ""
@@ -239,6 +240,7 @@ class Agreement:
     nodes: tuple[NodeCheck, ...] = ()
     differs: bool = False
     help: str = ""
+    untried: tuple[str, ...] = ()
 
 
 def agreement(subject: Subject, runtime: str) -> Agreement:
@@ -328,13 +330,12 @@ def _compared(subject: Subject, runtime: str, reference: str) -> Agreement | Non
     notes = (
         said,
         *((precision,) if precision else ()),
-        *part.untried,
         *(f"output {name}: {why}" for name, why in weak.items()),
     )
     if report.verdict is Verdict.DONE and part.outputs and len(weak) == len(part.outputs):
         return Agreement(Stage.RAN, f"it agrees with {reference}, which proves nothing: see the outputs", notes)
     if report.verdict is Verdict.DONE:
-        return Agreement(Stage.AGREED, "", notes)
+        return Agreement(Stage.AGREED, "", notes, untried=part.untried)
     if report.verdict is Verdict.CANNOT_TELL:
         return Agreement(Stage.RAN, f"the comparison shows too little: {'; '.join(part.unsure)}", notes)
     unequal = sorted((one for one in part.outputs if not one.equal), key=lambda one: -one.worst_rel)

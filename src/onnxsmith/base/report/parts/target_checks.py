@@ -79,6 +79,8 @@ class TargetCheck:
     """Why the target takes the file only at the fixed sizes in `shapes`."""
     differs: bool = False
     """Whether its numbers are others than those of another runtime."""
+    untried: tuple[str, ...] = ()
+    """What the comparison of its numbers did not try, such as other sizes."""
     help: str = ""
     """What lets more be said of its numbers, with MODEL for the file; "" for an input of the user's."""
 
@@ -113,6 +115,8 @@ class TargetChecks(Part):
                 yield Text(f"{one.target}: further nodes may be refused; the search ended at its limit", Tone.WARN)
             if one.rewrite:
                 yield Text(f"{one.target}: what helps: {one.rewrite}", Tone.GOOD)
+            for gap in one.untried:
+                yield Text(f"{one.target}: {gap}", Tone.WARN)
             for note in one.notes if one.judge or len(self.checks) <= _FEW else ():
                 yield Text(f"{one.target}: {note}")
 
