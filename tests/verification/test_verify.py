@@ -156,6 +156,15 @@ def test_an_output_that_never_moves_is_said_so() -> None:
     assert "the same for different inputs" in part.outputs[1].weak
 
 
+def test_a_tolerance_does_not_decide_where_no_floats_change() -> None:
+    """A wrong weight of a classifier whose answers are all alike."""
+    text = """<ir_version: 10, opset_import: ["": 20]> g (float[n,3] x) => (bool[n,2] y)
+    <float[3,2] w = {1, 2, -1, 3, 1, 1}, float most = {1e9}> { t = MatMul(x, w) y = Less(t, most) }"""
+    for tolerance in (None, 0.01):
+        part = held(text.replace("{1, 2,", "{2, 4,"), text, Verify(tolerance=tolerance))
+        assert verdict(part) is Verdict.CANNOT_TELL
+
+
 def test_an_output_of_vanishing_scale_is_said_so() -> None:
     tiny = """
     <ir_version: 10, opset_import: ["": 20]>

@@ -150,7 +150,7 @@ def verify(
     unsure = (
         *((f"{candidate.name} refuses all inputs that were tried",) if refused else ()),
         *checks.undecided,
-        *(_unsure(evidence, runs, checks, weak, roundings) if agrees else ()),
+        *(_unsure(evidence, runs, checks, results, weak, roundings) if agrees else ()),
     )
     shapes = () if checks.undecided else _only_shapes_compared(results)
     return Verification(
@@ -299,13 +299,15 @@ def _unsure(
     evidence: Evidence,
     runs: Sequence[Run],
     checks: Checks,
+    results: Sequence[OutputCheck],
     weak: tuple[str, ...],
     roundings: Mapping[str, Rounding],
 ) -> tuple[str, ...]:
     """Returns sentences on why agreeing outputs prove too little. If the user gave a tolerance, fewer proofs are
-    required."""
+    required, unless it decides nothing: no output has floats that change with the input."""
     is_asked = any(one.given is not None for one in roundings.values())
-    return (*_unseen(evidence, runs, checks, asked=is_asked), *(() if evidence.identical or is_asked else weak))
+    decides = is_asked and any(one.tolerance and one.compared and not one.weak for one in results)
+    return (*_unseen(evidence, runs, checks, asked=is_asked), *(() if evidence.identical or decides else weak))
 
 
 def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: bool) -> tuple[str, ...]:
