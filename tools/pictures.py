@@ -63,11 +63,20 @@ def _cells(page: str, name: str) -> list[int]:
 
 def pages(folder: Path) -> dict[str, Path]:
     """Writes a page of `view` and a report into a folder, and returns them by the name of their picture."""
-    view, report, model = folder / "view.html", folder / "report.html", folder / "superres.onnx"
-    export = ["export", MODEL, "-o", str(model), "--dynamic", "x:0=batch,2=height,3=width", "--html", str(report)]
-    for words in (export, ["view", str(model), "-o", str(view)]):
-        subprocess.run([sys.executable, "-m", "onnxsmith", *words, "-q"], cwd=ROOT, check=True)
-    return {"view": view, "report": report}
+    (folder / "examples").symlink_to(ROOT / "examples")
+    export = [
+        "export",
+        MODEL,
+        "-o",
+        "superres.onnx",
+        "--dynamic",
+        "x:0=batch,2=height,3=width",
+        "--html",
+        "report.html",
+    ]
+    for words in (export, ["view", "superres.onnx", "-o", "view.html"]):
+        subprocess.run([sys.executable, "-m", "onnxsmith", *words, "-q"], cwd=folder, check=True)
+    return {"view": folder / "view.html", "report": folder / "report.html"}
 
 
 def take(names: dict[str, Path]) -> None:
