@@ -92,7 +92,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_lists_every_field(name: str, tmp_path: Path) -> None:
-    status, out, err = called(*name.split("/"), "--help", cwd=tmp_path)
+    status, out, err = called(*name.split("/"), "--help-all", cwd=tmp_path)
     assert (status, err) == (0, "")
     words = "".join(out.split())  # lines break at hyphens too
     for field in options.fields_of(COMMANDS[name]):
@@ -107,10 +107,10 @@ def test_help_lists_every_field(name: str, tmp_path: Path) -> None:
 
 
 def test_help_lists_every_command(tmp_path: Path) -> None:
-    for args in ([], ["--help"], ["-h"]):
-        status, out, err = called(*args, cwd=tmp_path)
-        assert status == (0 if args else 2)
-        assert all(f"\n  {name} " in out + err for name in {id_.partition("/")[0] for id_ in COMMANDS})
+    for arg in ("--help", "-h"):
+        status, out, err = called(arg, cwd=tmp_path)
+        assert (status, err) == (0, "")
+        assert all(f"\n  {name} " in out for name in {id_.partition("/")[0] for id_ in COMMANDS})
 
 
 def test_version(tmp_path: Path) -> None:

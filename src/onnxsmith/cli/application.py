@@ -32,6 +32,8 @@ from onnxsmith.cli.side_files import SideFiles
 
 T = TypeVar("T")
 
+_COMPLETING = "_ONNXSMITH_COMPLETE"
+"""Names the environment variable by which a shell asks for completions, without any word behind the program's name."""
 _HELP = ["-h", "--help"]
 """Names the options that ask for help."""
 _PLAIN: dict[str, Any] = {
@@ -62,8 +64,8 @@ def main(begin: float | None = None) -> None:
     # Reports say what is not finite; a warning of numpy beside them names a line of ours, which helps nobody.
     warnings.filterwarnings("ignore", _NUMPY, RuntimeWarning)
     try:
-        if sys.argv[1:]:
-            _build(sys.argv[1])()
+        if sys.argv[1:] or _COMPLETING in os.environ:
+            _build(next(iter(sys.argv[1:]), ""))()
         else:
             from onnxsmith.cli.help import this_folder
 

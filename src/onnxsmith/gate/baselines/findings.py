@@ -152,14 +152,16 @@ def _problems(baseline: Baseline, one: Found, settings: Settings) -> Iterator[Pr
     file = baseline.file_of(one.name)
     untimed = settings.time_option(timed=one.entry.times is not None)
     accept = f'`{baseline.command("accept", file)} --reason "why it changed"{untimed}`'
-    for kind in _worse_kinds(one):
-        said = [change.what for change in one.changes if change.result == WORSE and change.kind == kind]
+    worse = [change for change in one.changes if change.result == WORSE]
+    if worse:
+        helps = {kind: _help(kind, one.entry, baseline, file) for kind in _worse_kinds(one)}
+        listed = [f"{kind}: {text}" for kind, text in helps.items()] if len(helps) > 1 else list(helps.values())
         yield Problem(
             "gate/worse",
-            f"{one.name} is worse than its baseline: {kind}",
+            f"{one.name} is worse than its baseline: {', '.join(helps)}",
             where=str(baseline.path),
-            why="; ".join(f"{kind}: {what}" for what in said[:_SHOWN]),
-            fix=f"{_help(kind, one.entry, baseline, file)}; if the change is meant, {accept}",
+            why="; ".join(f"{change.kind}: {change.what}" for change in worse[:_SHOWN]),
+            fix=f"{'; '.join(listed)}; if the change is meant, {accept}",
         )
     unknown = [change for change in one.changes if change.result == UNKNOWN]
     if unknown:

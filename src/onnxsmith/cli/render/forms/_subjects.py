@@ -26,11 +26,9 @@ def cases(report: Report) -> list[Case]:
 
 
 def cases_of(problem: Problem, report: Report) -> list[Case]:
-    """Returns the cases that the problem explains: those of its id about its model, and if its reason has the causes of
-    some of them, these."""
+    """Returns the cases that the problem explains: those of its id about its model."""
     file = file_of(problem, report)
-    alike = [one for one in cases(report) if problem.id in one.rules and one.file == file]
-    return [one for one in alike if any(what in problem.why for what in one.what)] or alike
+    return [one for one in cases(report) if problem.id in one.rules and one.file == file]
 
 
 def without_causes(problem: Problem, report: Report) -> Problem:
