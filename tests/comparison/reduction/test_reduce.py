@@ -16,6 +16,7 @@ import onnxsmith
 from onnxsmith.base.report.parts.edits import Reduction
 from onnxsmith.base.report.parts.written_files import Written
 from onnxsmith.cli.commands.compare import Reduce
+from onnxsmith.graph.files.text import from_text
 from tests.comparison.reduction.planted import (
     Chain,
     crash,
@@ -172,6 +173,17 @@ def test_the_same_failure_not_another() -> None:
     result = onnxsmith.reduce(model, check="refuses onnxruntime")
     assert result.model is not None
     assert [node.op_type for node in result.model.graph] == ["Geluu"]
+
+
+def test_a_message_with_other_numbers_is_noted() -> None:
+    """Index 40 is outside of 36 columns. With two columns, index 1 stays inside; with one, it is outside, too."""
+    model = from_text(
+        '<ir_version: 10, opset_import: ["": 20]> g (float[n,36] x) => (float[n,2] y) <int64[2] i = {1, 40}> '
+        "{ a = Relu(x) y = Gather<axis = 1>(a, i) }"
+    )
+    result = onnxsmith.reduce(model, check="refuses onnxruntime")
+    (note,) = (one for one in result.report.notes if "other numbers" in one)
+    assert "40" in note
 
 
 def test_a_folder_of_ours_is_replaced(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +19,10 @@ from onnxsmith.base.report.parts.edits import Reduction
 from onnxsmith.base.report.parts.written_files import Timing, Written, written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
 from onnxsmith.comparison.reduction import folder as folders
 from onnxsmith.comparison.reduction.anonymise import anonymised
+from onnxsmith.comparison.reduction.case import Case
 from onnxsmith.comparison.reduction.checks.base import Attempt, Check, End, Failure, Outcome, failed
 from onnxsmith.comparison.reduction.oracle import Oracle
 from onnxsmith.comparison.reduction.original_failure import failing, refuse_flaky
@@ -79,6 +81,7 @@ def reduce(
             process = Process(case, oracle)
             case = process.run()
             case, kept = anonymised(case, oracle) if anonymise else (case, ())
+        notes = [*notes, *_other_numbers(oracle, case)]
         files: list[Path] = []
         if target is not None:
             with stage("write"):
@@ -89,6 +92,25 @@ def reduce(
     parts = (part, shown, Timing(clock.passed()))
     report = Report("reduce", Verdict.DONE, parts, notes=tuple(notes), headline=headline)
     return Result(report, model=case.model, path=target, outputs={})
+
+
+_SHOWN = 6
+"""Limits the numbers of a message that a note lists. A choice."""
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
+"""Matches a number in a message that is no part of a name."""
+
+
+def _other_numbers(oracle: Oracle, case: Case) -> list[str]:
+    """Notes that the reduced model's message has other numbers than that of the original. With smaller sizes it has in
+    most cases; but a size may also have become too small for an index, which is another fault of the same kind."""
+    now = oracle.judge(case).failure
+    if oracle.first is None or now is None:
+        return []
+    before, after = _NUMBER.findall(oracle.first.what), _NUMBER.findall(now.what)
+    if before == after:
+        return []
+    moved = f"{first_few(before, _SHOWN)} → {first_few(after, _SHOWN)}" if before and after else now.what
+    return [f"the message has other numbers, and may be about another fault of the same kind: {moved}"]
 
 
 def _part(process: Process, inputs: str, files: list[Path], **known: Any) -> Reduction:
