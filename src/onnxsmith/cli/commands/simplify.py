@@ -37,7 +37,10 @@ class Simplify(Command):
             "Fix the batch, so that more can be computed before",
             "onnxsmith simplify net.onnx -o smaller.onnx --set-dim batch=1",
         ),
-        ("Allow only rewrites that change no bit", "onnxsmith simplify net.onnx -o smaller.onnx --exactness bitwise"),
+        (
+            "Allow only rewrites that keep the arithmetic",
+            "onnxsmith simplify net.onnx -o smaller.onnx --exactness bitwise",
+        ),
     )
 
     model: str = argument("the .onnx file", metavar="MODEL", reads=True)
@@ -45,7 +48,8 @@ class Simplify(Command):
     only: tuple[str, ...] = option("apply only this rule or pattern (fuse/*); repeatable", default=(), metavar="RULE")
     skip: tuple[str, ...] = option("do not apply this rule or pattern; repeatable", default=(), metavar="RULE")
     exactness: str | None = option(
-        "the least exact rewrites allowed: bitwise (same bits), value (same numbers) or reassociates (other rounding);"
+        "the least exact rewrites allowed: bitwise (the same arithmetic: the same bits, unless a "
+        "runtime takes another kernel), value (same numbers) or reassociates (other rounding);"
         " default: reassociates, except before a quantiser",
         metavar="HOW",
     )
