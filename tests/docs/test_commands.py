@@ -20,6 +20,7 @@ DOCUMENTS = [
     "docs/exporting.md",
     "docs/samples.md",
     "docs/tour.md",
+    "docs/tutorial/first_hour.md",
     "docs/verification.md",
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "coming_from").iterdir()),
 ]
