@@ -15,6 +15,7 @@ from onnxsmith.optimizer.rules.base import Rule
 from onnxsmith.precision.methods.base import Method
 from onnxsmith.targets.judges.base import Target
 from onnxsmith.targets.profiles import profile_reader
+from onnxsmith.viewer.inspection import cause_matching
 from onnxsmith.viewer.problem_pages import problem_pages
 from tools.documentation import markdown, navigation, staging
 from tools.documentation.reference import rules
@@ -160,3 +161,10 @@ def test_mkdocs_is_strict_and_not_quiet() -> None:
     (line,) = re.findall(r"mkdocs build .*", (staging.ROOT / "Makefile").read_text(encoding="utf-8"))
     assert "--strict" in line
     assert "--quiet" not in line
+
+
+def test_every_known_message_is_on_a_page() -> None:
+    for message in cause_matching.known().values():
+        page = pages()[f"reference/messages/{message.tool}.md"]
+        assert f"{{ #{message.id.partition('/')[2]} }}" in page
+        assert all(link in page for link in message.links)

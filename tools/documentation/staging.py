@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from tools.documentation import home, navigation
 from tools.documentation.markdown import outside_code, with_lists_apart
-from tools.documentation.reference import commands, problems, python, quantization, rules, targets
+from tools.documentation.reference import commands, messages, problems, python, quantization, rules, targets
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = "index.md"
@@ -31,7 +31,7 @@ def files() -> Files:
     for source, place in places.items():
         if place != HOME:
             staged[place] = _document(source, place, places, staged)
-    for subject in (commands, problems, rules, targets, quantization, python):
+    for subject in (commands, problems, messages, rules, targets, quantization, python):
         staged |= subject.pages()
     staged[HOME] = home.page()
     for asset in sorted(_ASSETS.iterdir()):
