@@ -47,7 +47,7 @@ def test_a_refusal_is_told_from_numbers_that_differ() -> None:
     refused = TargetCheck("tract", "", "1", True, Stage.REFUSED, why="no Exp")
     changed = TargetCheck("tract", "", "1", True, Stage.AGREED, changed="without dynamic sizes")
     ran = TargetCheck("onnxruntime", "", "1", True, Stage.RAN, why="its numbers differ: output y")
-    differs = replace(ran, nodes=(NodeCheck("n", "Exp", Stage.RAN, "its numbers differ"),))
+    differs = replace(ran, differs=True, nodes=(NodeCheck("n", "Exp", Stage.RAN, "its numbers differ"),))
 
     def is_refusal(*checks: TargetCheck) -> bool:
         return reasons.is_refusal(Report("check", Verdict.DIFFERENT, (TargetChecks(checks),)).to_dict())

@@ -28,6 +28,7 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.spelling import typed
 from onnxsmith.cli import command_list, command_parameters, forgiving
 from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.help.situations import PURPOSE
 from onnxsmith.cli.side_files import SideFiles
 
 T = TypeVar("T")
@@ -104,7 +105,7 @@ def __getattr__(name: str) -> Any:
 def _build(wanted: str = "") -> typer.Typer:
     """Makes the application. Leaves out the other commands if `wanted` is one of them, and all if it asks for help:
     reading their options takes as long as a small command."""
-    cli = _group("", "From a PyTorch model to an ONNX model that can be trusted.")
+    cli = _group("", PURPOSE)
     cli.callback()(_root)
     commands = rooms.classes("onnxsmith.cli.commands", Command)
     chosen = {id_: one for id_, one in commands.items() if wanted in (id_, id_.partition("/")[0])} or commands
@@ -157,7 +158,7 @@ def _root(
         bool, typer.Option("--json-usage", callback=_usage, is_eager=True, help="print all commands as JSON")
     ] = False,
 ) -> None:
-    """From a PyTorch model to an ONNX model that can be trusted."""
+    """Has the options of the application itself."""
 
 
 def _function(command: type[Command]) -> Callable[..., None]:

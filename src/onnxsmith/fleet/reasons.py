@@ -44,7 +44,7 @@ def is_refusal(report: Mapping[str, Any]) -> bool:
 
 def _differs(check: Mapping[str, Any]) -> bool:
     """Whether a target runs the model and gives other numbers."""
-    return check.get("stage") == Stage.RAN and bool(check.get("nodes"))
+    return bool(check.get("differs"))
 
 
 def of_problem(what: str, why: str) -> str:

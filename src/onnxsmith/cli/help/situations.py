@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+PURPOSE = "From a PyTorch model to an ONNX model that can be trusted."
+"""Says what onnxsmith is for."""
 SITUATIONS = (
     ("Start here", ("export", "simplify", "compare", "view", "doctor")),
     ("Look", ("inspect", "diff", "dump", "op", "explain")),

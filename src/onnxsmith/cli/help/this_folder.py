@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
 
-WHAT = "From a PyTorch model to an ONNX model that can be trusted."
-"""Says what onnxsmith is for."""
+from onnxsmith.cli.help.situations import PURPOSE
+
 _SHOWN = 3
 """Counts the command lines that are shown. A choice: they are read at a glance."""
 _ENTRIES = 500
@@ -27,16 +27,7 @@ def page(folder: Path) -> str:
     head = "With the files in this folder:" if lines else "No model is in this folder. Without one:"
     width = max(len(line) for line, _ in lines or _WITHOUT)
     shown = [f"  {line:<{width}}  {what}" for line, what in lines or _WITHOUT]
-    return "\n".join(
-        (
-            "From a PyTorch model to an ONNX model that can be trusted.",
-            "",
-            head,
-            *shown,
-            "",
-            "All commands: onnxsmith --help",
-        )
-    )
+    return "\n".join((PURPOSE, "", head, *shown, "", "All commands: onnxsmith --help", ""))
 
 
 _WITHOUT = (

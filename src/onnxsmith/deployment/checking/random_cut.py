@@ -18,19 +18,5 @@ def random_cut(model: ir.Model, drawn: Sequence[ir.Node]) -> tuple[str, ...]:
     results = {value for node in drawn for value in node.outputs}
     if results & set(model.graph.outputs):
         return ()
-    found: dict[str, None] = {}
-    seen: set[ir.Value] = set()
-    left = list(model.graph.outputs)
-    while left:
-        value = left.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        producer = value.producer()
-        if value in results or (producer is None and value in model.graph.inputs):
-            if value.const_value is None:
-                found[value.name or ""] = None
-        elif producer is not None:
-            readers = (producer, *walk.inside(producer))
-            left += [one for node in readers for one in node.inputs if one is not None]
-    return tuple(sorted(found))
+    starts = results | {value for value in model.graph.inputs if value.const_value is None}
+    return tuple(sorted(value.name or "" for value in walk.upstream(model.graph.outputs, results) & starts))

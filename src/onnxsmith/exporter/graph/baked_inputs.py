@@ -42,19 +42,7 @@ def _became_constant(name: str, where: str) -> Problem:
 
 def _reached(model: ir.Model) -> set[str]:
     """Returns the names of all values that an output depends on."""
-    todo: list[ir.Value] = list(model.graph.outputs)
-    seen: set[ir.Value] = set()
-    while todo:
-        value = todo.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        node = value.producer()
-        if node is None:
-            continue
-        todo += [one for one in node.inputs if one is not None]
-        todo += [output for graph in walk.subgraphs(node) for output in graph.outputs]
-    return {value.name or "" for value in seen}
+    return {value.name or "" for value in walk.upstream(model.graph.outputs)}
 
 
 def _matters(session: Session, example: Mapping[str, np.ndarray[Any, Any]], name: str) -> bool:

@@ -60,9 +60,7 @@ class Recorder:
                     if len(models) == 1:
                         raise
                     self._problems.append(error.problem)
-                    name = self.old.name_of(model)
-                    entry = self.old.entries.get(name)
-                    self._rows.append(row(name, FAILED, entry) if entry else BaselineModel(name, FAILED))
+                    self._rows.append(BaselineModel(self.old.name_of(model), FAILED))
         except KeyboardInterrupt as stop:
             raise Stopped(self._kept(len(models))) from stop
 

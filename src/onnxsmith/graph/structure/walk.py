@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import onnx_ir as ir
 
@@ -87,6 +87,22 @@ def inside(node: ir.Node) -> Iterator[ir.Node]:
     """Yields every node in the branches or the body of a node."""
     for inner in subgraphs(node):
         yield from nodes(inner)
+
+
+def upstream(values: Iterable[ir.Value], stop: Collection[ir.Value] = ()) -> set[ir.Value]:
+    """Returns values and everything that they depend on, also through branches and bodies. What lies behind the values
+    of `stop` is left out."""
+    left, seen = list(values), set[ir.Value]()
+    while left:
+        value = left.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        node = None if value in stop else value.producer()
+        if node is not None:
+            left += [one for one in node.inputs if one is not None]
+            left += [output for graph in subgraphs(node) for output in graph.outputs]
+    return seen
 
 
 def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph]:

@@ -19,7 +19,7 @@ class Bisect(Command):
     """
 
     name = "fleet bisect"
-    usual_line = "onnxsmith fleet bisect plan.toml net --package onnxruntime --good 1.29.0 --bad 1.32.0"
+    usual_line = "onnxsmith fleet bisect plan.toml net --package onnxruntime --good 1.31.0 --bad 1.32.0"
 
     plan: str = argument("the plan, a TOML file", metavar="PLAN")
     model: str = argument("the model, as the table names it", metavar="NAME")
