@@ -41,6 +41,8 @@ def misbehave(request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[s
             return {}, {}
         case "refuse":
             raise problem("a/b", "it broke", where="here", fix="mend it")
+        case "break":
+            raise SystemError("a call returned NULL without setting an exception")
         case "nonsense":
             return {}, {"x": object()}
     raise RuntimeError("unexpected")
@@ -131,6 +133,13 @@ def test_another_error_of_the_child_is_translated(child: Child, refused: Refused
     with refused("c/d") as refusal:
         child.ask({"do": "other"})
     assert refusal.problem.what == "RuntimeError: unexpected"
+
+
+def test_a_failure_of_python_itself_may_be_a_lack_of_memory(child: Child, refused: Refused) -> None:
+    with refused("runtime/died") as refusal:
+        child.ask({"do": "break", "memory": 2**40})
+    assert "NULL without setting an exception" in refusal.problem.why
+    assert "if memory was short" in refusal.problem.fix
 
 
 def test_an_answer_that_cannot_cross_is_an_error_of_the_child(child: Child, refused: Refused) -> None:

@@ -44,6 +44,7 @@ _REFUSALS = re.compile(
     r"|vector::_M_default_append|vector::reserve|array is too big|out of memory|memory allocation of \d+ bytes failed"
     r"|RESOURCE_EXHAUSTED|Tensor shape is too large|Array buffer allocation failed|Arena alloc failed"
 )
+_PERHAPS = re.compile(r"can't start new thread|failed to map segment from shared object")
 
 
 _end: ContextVar[tuple[float, float] | None] = ContextVar("end", default=None)
@@ -154,6 +155,11 @@ _WANTED = re.compile(
 def is_shortage(said: str) -> bool:
     """Whether a library's message says that memory ran out."""
     return _REFUSALS.search(said) is not None
+
+
+def is_perhaps_shortage(said: str) -> bool:
+    """Whether a library's message says that the process broke in a way that a lack of memory explains, among others."""
+    return _PERHAPS.search(said) is not None
 
 
 def shortage(what: str, limit: int, where: str, why: str, *, asked: int = 0, by: str = "") -> OnnxsmithError:

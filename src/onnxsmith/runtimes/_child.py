@@ -151,14 +151,8 @@ class Child:
             asked = request.get("memory", 0)
             limit = _call_limits.in_force(asked)
             return _call_limits.shortage(self.what, limit, _request(request), said, asked=asked)
-        return problem(
-            "runtime/died",
-            f"{self.what} crashed ({children.cause_of_end(code)})",
-            where=_request(request),
-            why=f"its output: {said}" if said else "a native crash, without a message",
-            fix="try another runtime (--runtime reference), or lower the optimisation level; report it to that runtime"
-            + _call_limits.perhaps_short(request.get("memory", 0)),
-        )
+        why = f"its output: {said}" if said else "a native crash, without a message"
+        return _crash(f"{self.what} crashed ({children.cause_of_end(code)})", request, why)
 
     @property
     def pid(self) -> int:
@@ -265,11 +259,24 @@ def _known(
     error: Exception, translate: Callable[[Exception], OnnxsmithError], request: dict[str, Any], limit: int
 ) -> OnnxsmithError:
     """Turns a library's error into a problem. A shortage of memory becomes the same problem for every library."""
-    known = error if isinstance(error, OnnxsmithError) else translate(error)
     said = f"{type(error).__name__}: {error}"
+    if isinstance(error, SystemError) or _call_limits.is_perhaps_shortage(said):
+        return _crash(f"{request.get('of', 'it')} failed in Python itself", request, said)
+    known = error if isinstance(error, OnnxsmithError) else translate(error)
     if known.problem.id == "runtime/failed" and (
         _call_limits.is_shortage(said) or _call_limits.is_shortage(known.problem.why)
     ):
         what, asked = request.get("of", "it"), request.get("memory", 0)
         return _call_limits.shortage(what, limit, _request(request), known.problem.why, asked=asked)
     return known
+
+
+def _crash(what: str, request: dict[str, Any], why: str) -> OnnxsmithError:
+    return problem(
+        "runtime/died",
+        what,
+        where=_request(request),
+        why=why,
+        fix="try another runtime (--runtime reference), or lower the optimisation level; report it to that runtime"
+        + _call_limits.perhaps_short(request.get("memory", 0)),
+    )
