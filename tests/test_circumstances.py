@@ -247,6 +247,7 @@ from onnxsmith.__main__ import main; main()
     assert done.stdout.startswith("sent")
     assert done.returncode == 2, done.stderr
     assert "run/interrupted" in done.stderr
+    assert "; not written: out.onnx" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
 
 

@@ -353,6 +353,7 @@ def test_an_interrupt_leaves_nothing_behind(
     out, err = process.communicate(timeout=30)
     assert process.returncode == 2
     assert "run/interrupted" in err
+    assert "; as before: out.onnx" in err
     assert "Traceback" not in err
     assert out == ""
     assert sorted(path.name for path in folder.iterdir()) == ["in.onnx", "out.onnx"]

@@ -29,6 +29,7 @@ from onnxsmith.base.spelling import typed
 from onnxsmith.cli import command_list, command_parameters, forgiving
 from onnxsmith.cli.commands.base import Command
 from onnxsmith.cli.help.situations import PURPOSE
+from onnxsmith.cli.interruption import Interruption
 from onnxsmith.cli.side_files import SideFiles
 
 T = TypeVar("T")
@@ -187,7 +188,6 @@ def _made(settings: type[T], values: Mapping[str, Any]) -> T:
     return settings(**given)
 
 
-_INTERRUPTED = Problem("run/interrupted", "the command was stopped before it was done", why="Ctrl-C or SIGTERM")
 _PIPE_WIDTH = 160
 """Width in columns of a report that goes into a file or a pipe. A choice: wide enough for the tables, narrow enough for
 a diff."""
@@ -210,7 +210,7 @@ def _execute(command: Command, files: SideFiles, *, json: bool, verbose: bool, q
 
 def _report(command: Command, files: SideFiles, interrupted: Callable[[], bool], *, shown: bool) -> Report:
     """Runs the command and returns its report. An error becomes a report with the verdict `failed`."""
-    start = time.monotonic()
+    start, interruption = time.monotonic(), Interruption(command)
     try:
         command.refuse()
         files.refuse_loss(command)
@@ -218,13 +218,11 @@ def _report(command: Command, files: SideFiles, interrupted: Callable[[], bool],
         with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr), typed():
             report = files.run(command)  # prints of the user's model go to stderr, because stdout is for the report
             return dataclasses.replace(report, problems=tuple(_typed(one, command) for one in report.problems))
-    except interrupts.Stopped as stop:
-        found = dataclasses.replace(_INTERRUPTED, why=f"{_INTERRUPTED.why}; {stop.kept}")
-    except KeyboardInterrupt:
-        found = _INTERRUPTED
+    except KeyboardInterrupt as stop:
+        found = interruption.problem(stop)
     except Exception as error:  # noqa: BLE001 — uncaught, Python would exit with 1, which means "different"
         if interrupted():  # a library that was being imported can turn KeyboardInterrupt into its own error
-            found = _INTERRUPTED
+            found = interruption.problem()
         else:
             found = unexpected.problem_of(error, "the command")
             found = _typed(found, command)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from onnxsmith.base.clock import listening
+from onnxsmith.cli.render.remaining import Remaining
 
 DELAY = 2.0
 """Seconds before the bar is shown. A choice: a shorter command needs no bar."""
@@ -17,23 +18,30 @@ DELAY = 2.0
 
 @contextmanager
 def shown(console: Console | None = None, delay: float = DELAY) -> Iterator[None]:
-    """Shows the stages that run inside the block, and clears the bar at its end."""
+    """Shows the stages that run inside the block, and clears the bar at its end. A stage whose length is known has a
+    bar that fills, the count of its steps, and an estimate of the time that is left of it."""
     progress = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
+        TextColumn("{task.fields[left]}", markup=False),
         TimeElapsedColumn(),
         console=console or Console(stderr=True),
         transient=True,
     )
-    task = progress.add_task("", total=None)
+    task = progress.add_task("", total=None, left="")
+    remaining = Remaining()
+
+    def hear(stage: str, done: int, total: int) -> None:
+        progress.update(
+            task, description=stage, completed=done, total=total or None, left=remaining.words(stage, done, total)
+        )
+
     timer = threading.Timer(delay, progress.start)
     timer.daemon = True
     timer.start()
     try:
-        with listening(
-            lambda stage, done, total: progress.update(task, description=stage, completed=done, total=total or None)
-        ):
+        with listening(hear):
             yield
     finally:
         timer.cancel()
