@@ -82,6 +82,23 @@ def test_compare_and_simplify_say_it() -> None:
         assert "no input took the side" in report.headline
 
 
+HELD = {
+    "of the graph": ("never = {-1.0}, float held = {2.0}", ""),
+    "of the branch": ("never = {-1.0}", "held = Constant<value = float {2.0}>() "),
+}
+
+
+@pytest.mark.parametrize("where", HELD)
+def test_another_constant_in_a_branch_that_no_input_takes_is_no_agreement(where: str) -> None:
+    outside, inside = HELD[where]
+    text = NEVER.replace("never = {-1.0}", outside).replace("t_u = Exp(x)", f"{inside}t_u = Mul(x, held)")
+    right, wrong = from_text(text), from_text(text.replace("{2.0}", "{3.0}"))
+    assert onnxsmith.compare(right, right, thorough=True).ok
+    report = onnxsmith.compare(right, wrong).report
+    assert report.verdict is Verdict.CANNOT_TELL
+    assert report.part(Verification).unsure == ("'held' has other values in a branch that no input took",)
+
+
 def test_an_input_is_found_where_one_combination_of_three_bools_runs() -> None:
     """Each other branch refuses every input."""
     conditions = "p = Not(a) q = And(p, b) r = Not(c) e = And(q, r)\n"

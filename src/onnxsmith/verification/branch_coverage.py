@@ -36,6 +36,14 @@ class Side:
     within: tuple[Condition, ...] = ()
 
 
+@dataclass(frozen=True)
+class Untaken:
+    """Holds the clause on a branch that no input takes, and its graph; None for a loop that is always entered."""
+
+    clause: str
+    graph: ir.Graph | None
+
+
 _SEEDS = 12
 """Counts the inputs that are drawn in each spread for a branch that no input takes. A choice: the search runs the
 conditions alone."""
@@ -75,9 +83,9 @@ class Sides:
 
     def completed(
         self, runs: Sequence[Run], generator: Generator, answered: Callable[[Feed], Run | None]
-    ) -> tuple[list[Run], tuple[str, ...]]:
-        """Returns runs for the branches that none of `runs` takes, and a clause for each branch that still no input
-        takes. `answered` runs the reference, or returns None if the reference refuses the input."""
+    ) -> tuple[list[Run], tuple[Untaken, ...]]:
+        """Returns runs for the branches that none of `runs` takes, and the branches that still no input takes.
+        `answered` runs the reference, or returns None if the reference refuses the input."""
         missing = set(self._nodes)
         for run in runs:
             missing -= self._taken(run.feed)
@@ -88,7 +96,7 @@ class Sides:
                 missing -= self._taken(feed)
                 if not missing:
                     break
-        return found, tuple(self._said(side) for side in sorted(missing))
+        return found, tuple(Untaken(self._said(side), self._body(side)) for side in sorted(missing))
 
     def _taken(self, feed: Feed) -> set[Side]:
         found: dict[str, Any] = {name: feed.values[name] for name in self._inputs if name in feed.values}
@@ -119,6 +127,15 @@ class Sides:
             for seed in range(_SEEDS):
                 for manner in manners:
                     yield generator.feed(base.sizes, seed=seed + 100, manner=manner)
+
+    def _body(self, side: Side) -> ir.Graph | None:
+        node = self._nodes[side]
+        if node.op_type == "Loop":
+            name = "body" if side.value else ""
+        else:
+            name = "then_branch" if side.value else "else_branch"
+        attribute = node.attributes.get(name)
+        return None if attribute is None else attribute.as_graph()
 
     def _said(self, side: Side) -> str:
         node = self._nodes[side]

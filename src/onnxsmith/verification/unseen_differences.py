@@ -25,11 +25,14 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.words import first_few
+from onnxsmith.graph.structure import walk
 from onnxsmith.graph.surgery import same_name_nodes
 from onnxsmith.graph.surgery.same_name_nodes import Doubled, Pair
 from onnxsmith.graph.surgery.weights_as_inputs import Weight, single_numbers
 from onnxsmith.runtimes.base import Outputs
+from onnxsmith.verification.branch_coverage import Untaken
 from onnxsmith.verification.detection_power import Check
 from onnxsmith.verification.explore import Explorer, Plan, Run, answer
 from onnxsmith.verification.free_values import NONE, Free
@@ -60,12 +63,43 @@ def unseen_weights(reference: Probe, candidate: Probe, runs: Sequence[Run], chec
     differing = [
         (weight, other)
         for weight in candidate.weights
-        if (other := ours.get(weight.name)) is not None and _differs(weight, other)
+        if (other := ours.get(weight.name)) is not None and _is_other(other.tensor, weight.tensor)
     ]
     step = max(1, -(-len(differing) // _MOST_WEIGHTS))
     hidden = [said for pair in differing[::step] if (said := _unseen_weight(*pair, candidate, runs, check))]
     hidden += _unseen_numbers(reference, candidate, runs, check)
     return first_few(hidden, 1, "; ")
+
+
+def unseen_in_branches(candidate: ir.Model, untaken: Sequence[Untaken]) -> str:
+    """Names the constants of the reference's branches that no input takes, and that have other values in the candidate;
+    "" if there are none. Constants of the same name mean the same."""
+    named = {name: tensor for branch in untaken if branch.graph for name, tensor in _constants(branch.graph)}
+    if not named:
+        return ""
+    others = {value.name: const_tensor(value) for value in walk.values(candidate) if value.name in named}
+    hidden = [name for name, tensor in named.items() if _is_other(tensor, others.get(name))]
+    if not hidden:
+        return ""
+    has = "has" if len(hidden) == 1 else "have"
+    return f"{first_few(list(map(repr, hidden)), 3)} {has} other values in a branch that no input took"
+
+
+def _constants(graph: ir.Graph) -> Iterator[tuple[str, ir.TensorProtocol]]:
+    """Yields the constants that the nodes of a branch read, by name."""
+    for node in walk.nodes(graph):
+        for value in (*node.inputs, *node.outputs):
+            if value is not None and value.name and (tensor := const_tensor(value)) is not None:
+                yield value.name, tensor
+
+
+def _is_other(ours: ir.TensorProtocol, theirs: ir.TensorProtocol | None) -> bool:
+    if theirs is None or ours is theirs or ours.dtype != theirs.dtype or ours.shape != theirs.shape:
+        return False
+    own, wanted = np.asarray(theirs.numpy()), np.asarray(ours.numpy())
+    if own.dtype.kind in "OUS":
+        return bool((own != wanted).any())
+    return bool(places(own, wanted).any())
 
 
 def _unseen_numbers(reference: Probe, candidate: Probe, runs: Sequence[Run], check: Check) -> list[str]:
@@ -94,13 +128,6 @@ def _is_number_seen(
             if moved is None or (usual is not None and check.sees(run, usual, moved)):
                 return True
     return False
-
-
-def _differs(ours: Weight, theirs: Weight) -> bool:
-    a, b = ours.tensor, theirs.tensor
-    if a is b or a.dtype != b.dtype or a.shape != b.shape or np.array_equal(a.numpy(), b.numpy()):
-        return False
-    return bool(places(np.asarray(a.numpy()), np.asarray(b.numpy())).any())
 
 
 def places(own: Array, wanted: Array) -> Array:

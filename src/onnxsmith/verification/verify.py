@@ -20,7 +20,7 @@ from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes.base import Outputs, Session
 from onnxsmith.verification.allowance import Allowance
 from onnxsmith.verification.arbiter import Arbiter
-from onnxsmith.verification.branch_coverage import Sides
+from onnxsmith.verification.branch_coverage import Sides, Untaken
 from onnxsmith.verification.budget import Budget
 from onnxsmith.verification.count_runs import counts_tried
 from onnxsmith.verification.detection_power import measured
@@ -132,7 +132,7 @@ def verify(
             one.free = plan.free
     taken = _taken(explorer, f"{reference.name} and {candidate.name}")
     evidence.budget.starts()
-    more, one_sided = _of_all_sides(evidence, plan, explorer, taken)
+    more, untaken = _of_all_sides(evidence, plan, explorer, taken)
     taken += more
     checks = _checks(reference.session, candidate.session, explorer, roundings, evidence, plan.free)
     declared = Declarations(candidate.session.signature)
@@ -151,6 +151,7 @@ def verify(
         *((f"{candidate.name} refuses all inputs that were tried",) if refused else ()),
         *checks.undecided,
         *(_unsure(evidence, runs, checks, results, weak, roundings) if agrees else ()),
+        *(_unseen_in_branches(evidence, untaken) if agrees else ()),
     )
     shapes = () if checks.undecided else _only_shapes_compared(results)
     return Verification(
@@ -165,7 +166,7 @@ def verify(
         refused=explorer.refused,
         outputs=results,
         notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured, *evidence.budget.notes()),
-        untried=(*explorer.untried, *checks.untried, *one_sided, *shapes),
+        untried=(*explorer.untried, *checks.untried, *(branch.clause for branch in untaken), *shapes),
         power=power,
         unsure=unsure if agrees else (),
         misdeclared=declared.wrong(),
@@ -191,8 +192,8 @@ def _taken(explorer: Explorer, where: str) -> list[Run]:
 
 def _of_all_sides(
     evidence: Evidence, plan: Plan, explorer: Explorer, taken: Sequence[Run]
-) -> tuple[list[Run], tuple[str, ...]]:
-    """Returns runs for the branches of Ifs that no input takes, and clauses on the branches without such a run."""
+) -> tuple[list[Run], tuple[Untaken, ...]]:
+    """Returns runs for the branches of Ifs that no input takes, and the branches without such a run."""
     if evidence.sides is None or not plan.generate:
         return [], ()
     return Sides(evidence.sides).completed(taken, plan.generator, explorer.answered)
@@ -325,6 +326,15 @@ def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: b
 
     nodes = () if asked else unseen_nodes(evidence.original, evidence.faults, runs, checks, checks.free)
     return (*((found,) if found else ()), *nodes)
+
+
+def _unseen_in_branches(evidence: Evidence, untaken: Sequence[Untaken]) -> tuple[str, ...]:
+    if not untaken or evidence.original is None or evidence.faults is None:
+        return ()
+    from onnxsmith.verification.unseen_differences import unseen_in_branches
+
+    found = unseen_in_branches(evidence.faults.model, untaken)
+    return (found,) if found else ()
 
 
 def _differs_unoptimised(original: Probe, candidate: Probe, runs: Sequence[Run], checks: Checks) -> str:
