@@ -52,6 +52,17 @@ CASES = [
         says=["LeakyRelu<alpha=0.1>(x)"],
     ),
     Case(
+        "pattern/text",
+        "onnxsmith replace m.onnx \"Clip(x, '', 6)\" 'Relu(x)' --changes -o r.onnx",
+        {
+            "m.onnx": '<ir_version: 10, opset_import: ["": 20]> g (float[2] x) => (float[2] y) <float six = {6}> {\n'
+            'y = Clip(x, "", six) }'
+        },
+        by_hand="onnxsmith replace m.onnx 'Clip(x, , 6)' 'Relu(x)' --changes -o r.onnx",
+        says=["leave the place of the operand empty: Clip(x, , 6)"],
+        name="left out",
+    ),
+    Case(
         "edit/no-match",
         "onnxsmith set-dim m.onnx height=16 -o d.onnx",
         FILES,

@@ -49,8 +49,8 @@ def _unknown_operator(match: re.Match[str]) -> OnnxsmithError:
         why="the model's opset has no such operator: it is of a newer one, or was an experiment of an old one"
         if match[1].rpartition(":")[0] in ("", "ai.onnx")
         else "its domain needs a library of its own, or a newer onnxruntime",
-        fix="export the operation in standard operators; or put a standard operator, here OPERATOR, in its place, with "
-        f"an x for each input: `onnxsmith replace MODEL '{match[1].replace(':', '.')}(x)' 'OPERATOR(x)' "
+        fix="export the operation in standard operators; or put a standard operator, here OPERATOR, in its place: "
+        f"`onnxsmith replace MODEL '{match[1].replace(':', '.')}(x, ...)' 'OPERATOR(x)' "
         "--changes -o replaced.onnx`",
     )
 

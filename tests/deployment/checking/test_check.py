@@ -17,7 +17,7 @@ import onnxsmith
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Report, Table
-from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage, TargetCheck, TargetChecks
+from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage, TargetCheck, TargetChecks, refusals
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.random_cut import random_cut
@@ -130,6 +130,17 @@ def test_equal_lines_are_one_line() -> None:
     check = TargetCheck("fake", "Fake", "1", judge=True, stage=Stage.REFUSED, nodes=(nodes[0], other, *nodes[1:]))
     table = next(one for one in list(TargetChecks((check,)).blocks())[1:] if isinstance(one, Table))
     assert [row[0] for row in table.rows] == ["n0, n1, n2 and 2 more", "z"]
+
+
+def test_a_refusal_names_the_refused_nodes_only() -> None:
+    nodes = (
+        NodeCheck("bits", "BitwiseAnd", Stage.NOT_TRIED, "the table was not read"),
+        NodeCheck("shrink", "Resize", Stage.REFUSED, "mode is cubic"),
+    )
+    check = TargetCheck("fake", "Fake", "1", judge=True, stage=Stage.REFUSED, nodes=nodes)
+    (said,) = refusals((check,), "m.onnx", ["x"])
+    assert (said.what, said.where) == ("fake refused 1 node", "shrink")
+    assert "'Resize(x, ...)'" in said.fix, "a pattern with any number of operands"
 
 
 def test_a_target_that_exceeds_its_limits_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

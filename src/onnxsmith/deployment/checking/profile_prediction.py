@@ -104,11 +104,13 @@ def _why(whole: list[Foreseen], listed: list[Foreseen]) -> str:
         return "; ".join(one.reason for one in whole)
     if not listed:
         return ""
-    refused = sum(one.outlook is Outlook.REFUSED for one in listed)
-    unknown = len(listed) - refused
-    told = [f"{several(refused, 'node')} refused"] * bool(refused)
-    told += [f"of {several(unknown, 'node')} the table does not say enough"] * bool(unknown)
-    return f"{', '.join(told)}; the first: {listed[0].reason}"
+    refused = [one for one in listed if one.outlook is Outlook.REFUSED]
+    unknown = len(listed) - len(refused)
+    first = (refused or listed)[0]
+    told = [f"{several(len(refused), 'node')} refused"] * bool(refused)
+    told += [f"the table does not decide {several(unknown, 'node')}"] * bool(unknown)
+    label = "" if first.node is None else f"{walk.node_label(first.node)}: "
+    return f"{'; '.join(told)}; the first: {label}{first.reason}"
 
 
 def _node(one: Foreseen) -> NodeCheck:

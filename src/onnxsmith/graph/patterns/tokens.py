@@ -25,11 +25,11 @@ class Tokens:
     def __init__(self, text: str, where: str) -> None:
         self._where, self._text = where, text
         self._found: list[tuple[str, int, int]] = []
+        self._at = 0
         for found in _TOKEN.finditer(text):
             if found["bad"]:
                 raise self.wrong(f"the character {found['bad']!r} has no meaning", found.start("bad"))
             self._found.append((found["token"], found.start("token"), found.end("token")))
-        self._at = 0
 
     def peek(self, ahead: int = 0) -> str:
         """Returns the token at the position, or `ahead` tokens further; "" at the end."""
@@ -89,6 +89,7 @@ class Tokens:
             f"the text of the pattern cannot be read: {what}",
             where=f"{self._where}, line {line}, column {column}",
             fix=fix
+            or self._left_out()
             or self._closed()
             or self._in_brackets()
             or "write { a = Relu(x)  y = Mul(a, 0.5) }; docs/patterns.md has the notation",
@@ -102,8 +103,17 @@ class Tokens:
             return ""
         return f"write attributes in angle brackets: {called[1]}<{called[3].strip()}>({called[2].strip()})"
 
+    def _left_out(self) -> str:
+        """Returns the fix for an operand that is left out as `''` or `None`: the text with an empty place; "" for
+        others."""
+        empty = re.sub(r"(?<=[(,])\s*(?:''|\"\"|None)(?=\s*[,)])", " ", self._text)
+        return f"leave the place of the operand empty: {' '.join(empty.split())}" if empty != self._text else ""
+
     def _closed(self) -> str:
-        """Returns the fix for a text whose brackets are not closed: the text with the missing ones; "" for others."""
+        """Returns the fix for a text whose brackets are not closed: the text with the missing ones; "" for others. A
+        text that could not be read to its end says nothing about its brackets."""
+        if not self._found or self._text[self._found[-1][2] :].strip():
+            return ""
         missing: list[str] = []
         for token, *_ in self._found:
             if token in _OPEN:

@@ -177,7 +177,8 @@ def refusals(checks: Sequence[TargetCheck], model: str, inputs: Sequence[str]) -
         command = f"onnxsmith check {shlex.quote(model)} --target {shlex.quote(one.target)} --fix -o fixed.onnx"
         fix = f"`{command}`" if one.rewrite else ""
         if one.stage is Stage.REFUSED or one.changed:
-            nodes = first_few([node.node for node in one.nodes], _FEW) if one.nodes else model
+            refused = [node.node for node in one.nodes if node.stage is Stage.REFUSED]
+            nodes = first_few(refused or [node.node for node in one.nodes], _FEW) or model
             why = one.why if one.stage is Stage.REFUSED else one.as_it_is
             found.append(Problem("target/refused", summary(one), nodes, why, fix or _other_way(one, model)))
         elif one.why and one.stage is not Stage.NOT_TRIED:
@@ -190,7 +191,7 @@ def _other_way(check: TargetCheck, model: str) -> str:
     first = next((one.op for one in check.nodes if one.stage is Stage.REFUSED), "")
     if not first:
         return "leave this target out, or export the model for it: `onnxsmith explain target/refused`"
-    pattern = f"{first.replace('::', '.')}(x)"
+    pattern = f"{first.replace('::', '.')}(x, ...)"
     command = f"onnxsmith replace {shlex.quote(model)} {shlex.quote(pattern)} 'OPERATOR(x)' --changes -o replaced.onnx"
     return f"put operators that the target knows, here OPERATOR, in its place: `{command}`; or leave this target out"
 
