@@ -101,6 +101,13 @@ CASES: list[Case | Call] = [
         name="an input outside",
     ),
     Case(
+        "bundle/dim-range",
+        f"{BUNDLE} --dim n=8..256",
+        {"m.onnx": HEAD + "g (float[n] x) => (float[m,8] y) <int64[2] s = {-1, 8}> { y = Reshape(x, s) }"},
+        says=["--dim n=8:48:256"],
+        name="a usual size between",
+    ),
+    Case(
         "bundle/random",
         BUNDLE,
         {"m.onnx": HEAD + "g (float[2,3] x) => (float[2,3] y) { r = RandomNormalLike(x) y = Add(x, r) }"},

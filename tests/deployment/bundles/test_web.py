@@ -141,6 +141,17 @@ console.log(JSON.stringify([session, other.session]));
 
 
 @needs_node
+def test_the_example_of_the_readme_fits_the_model(tmp_path: Path) -> None:
+    assert onnxsmith.bundle(linear(tmp_path), tmp_path / "o", form="web", clients={"node_modules": tmp_path}).ok
+    text = (tmp_path / "o" / "README.md").read_text()
+    example = text.split("model.run(")[1].split(");")[0]
+    other = example.replace('"float"', '"float32"')
+    assert other != example
+    program = f"import {{ check }} from './model.mjs'; check({example}); check({other}); console.log('1');"
+    assert in_node(tmp_path / "o", program) == 1
+
+
+@needs_node
 def test_an_error_has_its_own_name(tmp_path: Path) -> None:
     assert onnxsmith.bundle(linear(tmp_path), tmp_path / "o", form="web", clients={"node_modules": tmp_path}).ok
     program = """

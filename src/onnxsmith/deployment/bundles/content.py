@@ -73,10 +73,11 @@ class NamedPort:
 
     @property
     def shown(self) -> str:
-        """Returns the dtype and shape for a reader: `float32[batch, 3, ?]`."""
-        if self.kind != "tensor" or self.shape is None:
+        """Returns the dtype and shape for a reader: `float32[batch, 3, x.2]`. A dimension without a name is called by
+        its port and axis."""
+        if self.kind != "tensor" or self.port.shape is None:
             return str(self.port)
-        dims = ", ".join("?" if dim is None else str(dim) for dim in self.shape)
+        dims = ", ".join(map(str, self.port.shape))
         return (
             f"{NUMPY.get(self.dtype, self.dtype) if self.dtype not in ('string', 'bfloat16') else self.dtype}[{dims}]"
         )

@@ -158,7 +158,7 @@ def _generated(
     if base is None:
         error = search.nothing_taken()
         if needed and usual and error.problem.id == "verify/no-valid-input":
-            raise _refused(usual, tries)
+            raise _refused(usual, tries, _taken_instead(session, generator, declared, seed))
         if needed:
             raise error
         notes.append(f"the model accepted no generated input{' with ' + _shown(usual) if usual else ''}")
@@ -190,13 +190,24 @@ def _at_another_size(resizer: Resizer, base: Run) -> list[Run]:
     return [usable[changed.index(max(changed))]] if usable else []
 
 
-def _refused(sizes: Mapping[str, int], tries: Tries) -> OnnxsmithError:
+def _taken_instead(session: Session, generator: Generator, declared: Mapping[str, Range], seed: int) -> str:
+    """Returns the options with usual sizes that the model takes: each is a multiple of the least size, the nearest to
+    the middle. Returns "" if the model refuses these sizes, too."""
+    usual = {symbol: min(round(held.usual / held.least) * held.least, held.most) for symbol, held in declared.items()}
+    if Search(Tries(session, Plan(generator, known=usual, seed=seed))).base() is None:
+        return ""
+    return " ".join(f"--dim {name}={held.least}:{usual[name]}:{held.most}" for name, held in declared.items())
+
+
+def _refused(sizes: Mapping[str, int], tries: Tries, instead: str = "") -> OnnxsmithError:
     last = tries.last
+    taken = f"declare another usual size, which the model takes: {instead}" if instead else ""
     return problem(
         "bundle/dim-range",
         f"the model takes no generated input with {_shown(sizes)}, which --dim-range declares",
         why=f"the last refusal: {last.what} {last.why}".strip() if last else "",
-        fix="declare only sizes that the model takes; a dimension that depends on another one needs a range, too. If "
+        fix=taken
+        or "declare only sizes that the model takes; a dimension that depends on another one needs a range, too. If "
         "the values are the cause, record an input of your own: --input inputs.npz",
     )
 

@@ -6,10 +6,12 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
+
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles import clients, nodejs, templates
-from onnxsmith.deployment.bundles.content import Content
+from onnxsmith.deployment.bundles.content import Content, NamedPort
 from onnxsmith.deployment.bundles.forms.base import NUMBERS, Form, not_for_form
 from onnxsmith.deployment.bundles.tasks import text_tasks
 from onnxsmith.deployment.bundles.tasks.base import PICTURES, TEXTS, task
@@ -20,6 +22,28 @@ _UNKNOWN = "^1.20.0"
 `model.mjs` uses them."""
 _WASM = 2**32 - 2**28
 """Limits the bytes of a model that is run here: WebAssembly addresses 4 GB, and a run needs a part of them."""
+
+
+_ARRAYS = {
+    "float": "Float32Array", "double": "Float64Array", "int8": "Int8Array", "int16": "Int16Array",
+    "int32": "Int32Array", "int64": "BigInt64Array", "uint16": "Uint16Array", "float16": "Uint16Array",
+    "uint32": "Uint32Array", "uint64": "BigUint64Array",
+}  # fmt: skip
+"""Maps ONNX dtypes to the typed arrays of JavaScript that `model.mjs` takes, besides `Uint8Array`."""
+
+
+def _example(content: Content, port: NamedPort) -> str:
+    """Returns the shape and data of an input in JavaScript: zeros, at the sizes of the first recorded input."""
+    value = content.cases[0].inputs.get(port.name) if content.cases else None
+    if not isinstance(value, np.ndarray):
+        return "shape: [/* sizes */], data"
+    count = int(value.size)
+    data = (
+        f"Array({count}).fill('')"
+        if port.dtype == "string"
+        else f"new {_ARRAYS.get(port.dtype, 'Uint8Array')}({count})"
+    )
+    return f"shape: {list(value.shape)}, data: {data}"
 
 
 class Web(Form):
@@ -38,6 +62,7 @@ class Web(Form):
             "data": list(content.data_files),
             "ranges": [[name, [held.least, held.most]] for name, held in content.ranges.items()],
             "version": nodejs.version_of(found) if found is not None else _UNKNOWN,
+            "example": {port.name: _example(content, port) for port in content.inputs if not port.optional},
         }
         templates.write(folder / "golden.mjs", "shared/golden.mjs", **values)
         for name in ("model.mjs", "replay.mjs", "verify.mjs", "page.mjs", "index.html", "package.json", "README.md"):
