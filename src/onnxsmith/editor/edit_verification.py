@@ -85,7 +85,7 @@ class Verified:
             return ending(self.part)
         if not self.compared:
             return "it runs; not compared with the original, as every output is new or changed on purpose"
-        return f"{'' if self.outputs_kept else 'the tensors in front of the changes '}{ending(self.part)}"
+        return f"{'' if self.outputs_kept else 'the tensors before the changes: '}{ending(self.part)}"
 
 
 def verified(
@@ -142,7 +142,7 @@ def verified(
     if changed and not adapted:
         part = replace(part, untried=(*part.untried, *_sizes_lost(original, failing_at or {}, settings)))
     if before:
-        note = f"compared in front of the changes: {', '.join(before.values())}"
+        note = f"compared before the changes: {', '.join(before.values())}"
         part = replace(part, notes=(*part.notes, note))
     return Verified(part, changed, new, bool(kept))
 
