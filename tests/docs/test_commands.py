@@ -23,6 +23,7 @@ DOCUMENTS = [
     "docs/tutorial/first_hour.md",
     "docs/verification.md",
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "coming_from").iterdir()),
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "how_to").iterdir() if path.stem != "index"),
 ]
 
 FROM_A_SHELL = {"README.md", "CONTRIBUTING.md"}

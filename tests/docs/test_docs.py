@@ -63,6 +63,17 @@ def test_every_command_has_its_row_in_the_tour() -> None:
     assert sorted(rows) == sorted({id_.partition("/")[0] for id_ in commands})
 
 
+def test_every_how_to_page_has_its_row_with_a_command_of_its_own() -> None:
+    index, navigation = text(ROOT / "docs/how_to/index.md"), text(ROOT / "mkdocs.yml")
+    rows = re.findall(r"^\| \[(.+)\]\((\w+\.md)\) \| `(.+)` \|$", index, re.MULTILINE)
+    pages = {path.name: text(path) for path in (ROOT / "docs/how_to").iterdir() if path.name != "index.md"}
+    assert sorted(name for _, name, _ in rows) == sorted(pages)
+    for title, name, command in rows:
+        assert pages[name].startswith(f"# {title}\n"), name
+        assert command in pages[name], name
+        assert f"- {title}: how_to/{name}\n" in navigation, name
+
+
 def test_every_exit_status_has_its_row_in_the_tour() -> None:
     rows = re.findall(r"^\| (\d) +\| \S", text(ROOT / "docs/tour.md"), re.MULTILINE)
     assert rows == sorted(str(verdict.exit_code) for verdict in Verdict)

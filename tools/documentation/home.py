@@ -20,6 +20,10 @@ be compared: the report says NOT VERIFIED.
 changes or runs ONNX files can do without it. onnxsmith needs Python 3.11 or later;
 [Platforms](platforms.md) lists systems and versions.
 
+## How to …
+
+[How to …](how_to/index.md) has a page for each question, with commands to paste.
+
 ## Commands
 
 Most commands are also [functions of Python](reference/python.md). A problem that a command reports has an id, and
