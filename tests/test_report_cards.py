@@ -11,6 +11,7 @@ from rich.console import Console
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Block, Part, Report, Table, Text, Tone
 from onnxsmith.base.report.parts.edits import Entry, Simplification
+from onnxsmith.base.report.parts.target_checks import Stage, TargetCheck, TargetChecks
 from onnxsmith.base.report.parts.verification import OutputCheck, Power, Verification
 from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.report.verdict import Verdict
@@ -108,6 +109,17 @@ def test_a_listing_is_shown_and_a_long_report_ends_with_its_verdict() -> None:
     assert all(f"  row {at}" in lines for at in range(60))
     assert lines[-1] == "60 rows"
     assert lines.count("60 rows") == 1
+
+
+def test_many_targets_stand_by_result_and_few_have_their_tables() -> None:
+    stages = {"a": Stage.AGREED, "b": Stage.REFUSED, "c": Stage.NOT_TRIED, "d": Stage.AGREED}
+    checks = tuple(TargetCheck(name, "", "1", True, stage, why="why" * (stage is Stage.REFUSED))
+                   for name, stage in stages.items())  # fmt: skip
+    lines = printed(Report("check", Verdict.DIFFERENT, (TargetChecks(checks),), headline="m.onnx"))
+    assert lines[:5] == ["m.onnx", "  refused    b", "  not tried  c", "  agreed     a, d", ""]
+    assert "b: why" in lines
+    few = printed(Report("check", Verdict.DIFFERENT, (TargetChecks(checks[:2]),), headline="m.onnx"))
+    assert "  target  version  how    result   shapes   nodes" in few
 
 
 def test_a_problem_is_not_told_twice() -> None:
