@@ -62,7 +62,7 @@ help: ## list the targets
 
 demo: $(DEMO_STAMP) ## export a trained super-resolution network, check it, enlarge a photograph with it
 	$(BIN)/onnxsmith export examples/66_super_resolution/model.py:build -o superres.onnx --dynamic "x:0=batch,2=height,3=width" --html superres.html
-	$(BIN)/python examples/66_super_resolution/upscale.py superres.onnx examples/66_super_resolution/photo.png -o upscaled.png --evaluate
+	$(BIN)/python examples/66_super_resolution/upscale.py superres.onnx examples/66_super_resolution/photo.png -o upscaled.png --evaluate --show compared.png
 
 viewer: ## build the page of `onnxsmith view` from viewer/src; needs npm
 	$(NPM) viewer
@@ -161,7 +161,7 @@ release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and
 clean: ## remove what the other targets made, the virtual environment included
 	rm -rf $(VENV) .venv-bench .venv-modelopt .venv-packages .venv-release .venv-docs .venv-oldest .venv-iree .venv-gpu .venv-python-* .bench-corpus .bench-export .bench-fired .bench-packages .bench-set-dim build dist wheels .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	rm -rf tests/deployment/bundles/clients/node_modules tests/deployment/bundles/clients/text/node_modules viewer/node_modules viewer/build
-	rm -f superres.onnx superres.onnx.data superres.html upscaled.png
+	rm -f superres.onnx superres.onnx.data superres.html upscaled.png compared.png
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The other tools, and packages that ship real models, live in an environment of their own: the package never needs them.

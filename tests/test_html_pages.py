@@ -13,12 +13,13 @@ import pytest
 
 import onnxsmith
 from onnxsmith.base.problem import Problem
-from onnxsmith.base.report.base import Chart, Places, Report, Table
+from onnxsmith.base.report.base import Bars, Chart, Places, Report, Table
+from onnxsmith.base.report.parts.edits import Entry, Simplification
 from onnxsmith.base.report.parts.layers import Layers
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.commands.run import Bench
 from onnxsmith.cli.render import chart
-from onnxsmith.cli.render.html_report import View, linked, relative, to_html
+from onnxsmith.cli.render.html_report import Cell, View, linked, relative, to_html
 from onnxsmith.cli.render.report_files import Pages, write
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
@@ -167,8 +168,26 @@ def test_the_worst_row_stands_first() -> None:
         worst_first=(1, 0, 2),
     )
     shown = linked(table, View("v.html", lambda kind, name: f"#{kind}:{name}" if name == "b" else None))
-    assert shown.rows == ((("b", "v.html#node:b"), ("9", "")), (("a", ""), ("1", "")), (("c", ""), ("", "")))
-    assert [row[0] for row in linked(table, None).rows] == [("b", ""), ("a", ""), ("c", "")]
+    assert shown.rows == ((Cell("b", "v.html#node:b"), Cell("9")), (Cell("a"), Cell("1")), (Cell("c"), Cell("")))
+
+
+def test_bars_keep_to_their_rows() -> None:
+    table = Table(
+        ("node", "error"),
+        (("a", "1"), ("b", "9"), ("c", "")),
+        worst_first=(1, 0, 2),
+        bars=(Bars(1, ((0.5,), (3.0,), ()), "share"),),
+    )
+    assert [row[1].bar for row in linked(table, None).rows] == [(101.0,), (50.0,), ()]
+    assert [row[0] for row in linked(table, None).rows] == [Cell("b"), Cell("a"), Cell("c")]
+
+
+def test_a_page_folds_what_is_one_line_and_shows_its_warnings_above() -> None:
+    part = Simplification(2, 2, 0, 0, (), (), 1, switched_off=(Entry(1, "fuse/a", "n", "it differed"),))
+    page = to_html(Report("simplify", Verdict.DONE, (part,), headline="h"))
+    above, _, folded = page.partition('<details class="part">')
+    assert '<p class="warn">switched off fuse/a at n: it differed</p>' in above
+    assert "<summary><h2>Simplification</h2> <span>2 → 2 nodes; nothing to do</span></summary>" in folded
 
 
 def test_nothing_is_written_unless_both_can_be(folder: Path) -> None:

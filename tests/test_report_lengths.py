@@ -1,4 +1,4 @@
-"""Without `-v`, the report of every verb on a model of 300 layers has at most 60 lines."""
+"""Without `-v`, the report of every verb on a model of 300 layers has at most 60 lines, and in a terminal fits it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ from onnxsmith.cli.render.terminal import show
 
 LINES = 60
 WIDTH = 100
+SCREEN = 30
+"""The height of the terminal in lines."""
 
 
-def printed(report: Report, *, whole: bool = False) -> str:
+def printed(report: Report, *, whole: bool = False, brief: bool = False) -> str:
     out = io.StringIO()
-    show(report, Console(file=out, width=WIDTH), whole=whole)
+    show(report, Console(file=out, width=WIDTH, height=SCREEN), whole=whole, brief=brief)
     return out.getvalue()
 
 
@@ -92,8 +94,12 @@ VERBS: dict[str, Callable[[Path], Any]] = {
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_report_is_short(verb: str, deep: Path) -> None:
     done = VERBS[verb](deep)
-    text = printed(done if isinstance(done, Report) else done.report)
+    report = done if isinstance(done, Report) else done.report
+    text = printed(report)
     assert len(text.splitlines()) <= LINES, text
+    text = printed(report, brief=True)
+    assert len(text.splitlines()) < SCREEN, text
+    assert text.startswith(report.headline), text
 
 
 def test_int8_with_each_kind_of_layer() -> None:

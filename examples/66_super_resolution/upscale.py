@@ -1,9 +1,10 @@
 """Upscale a picture threefold: luminance by the ONNX network, colour by bicubic interpolation.
 
-    python upscale.py superres.onnx photo.png -o upscaled.png [--evaluate]
+    python upscale.py superres.onnx photo.png -o upscaled.png [--evaluate [--show compared.png]]
 
 With `--evaluate` the picture given is the truth: it is shrunk threefold first, and what comes back is
-measured against it. The command exits with 1 if the network is not at least 0.5 dB better than bicubic.
+measured against it. The command exits with 1 if the network is not at least 0.5 dB better than bicubic. `--show`
+saves a picture of the input, bicubic, the network and its difference from the truth beside each other.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps
+from side_by_side import AMPLIFIED, difference, interesting, side_by_side
 
 import onnxsmith
 
@@ -107,23 +109,37 @@ def main() -> int:
     parser.add_argument("picture", type=Path, help="the picture to upscale")
     parser.add_argument("-o", "--output", type=Path, required=True, help="where to save the result")
     parser.add_argument("--evaluate", action="store_true", help="shrink the picture first; print the PSNR")
+    parser.add_argument("--show", type=Path, help="with --evaluate: where to save the comparison, as a picture")
     args = parser.parse_args()
+    if args.show and not args.evaluate:
+        parser.error("--show needs --evaluate")
 
     truth = read_picture(args.picture)
     if args.evaluate:
         truth = crop(truth)
     small = shrink(truth) if args.evaluate else truth
     plane = upscale_luma(args.model, np.asarray(luma(small)))
-    merge(plane, small).save(args.output)
+    upscaled = merge(plane, small)
+    upscaled.save(args.output)
     print(f"{args.output}: {small.width}x{small.height} -> {plane.shape[1]}x{plane.shape[0]}")
     if not args.evaluate:
         return 0
 
     target = np.asarray(luma(truth))
-    network, bicubic = psnr(plane, target), psnr(np.asarray(enlarge(luma(small))), target)
+    simple = np.asarray(enlarge(luma(small)))
+    network, bicubic = psnr(plane, target), psnr(simple, target)
     enough = network - bicubic >= LEAST_GAIN
     print(f"luminance PSNR: network {network:.2f} dB, bicubic {bicubic:.2f} dB")
     print(f"gain: {network - bicubic:+.2f} dB ({'at least' if enough else 'LESS THAN'} {LEAST_GAIN} dB)")
+    if args.show:
+        pictures = [
+            ("input", f"{small.width}x{small.height}", small.resize(truth.size, Image.Resampling.NEAREST)),
+            ("bicubic", f"{bicubic:.2f} dB", enlarge(small)),
+            ("network", f"{network:.2f} dB, {network - bicubic:+.2f} dB", upscaled),
+            ("off by", f"network - original, times {AMPLIFIED}", difference(plane, target)),
+        ]
+        side_by_side(pictures, interesting(simple, plane)).save(args.show)
+        print(f"{args.show}: input, bicubic, network and difference")
     return 0 if enough else 1
 
 

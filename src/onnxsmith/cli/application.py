@@ -320,7 +320,8 @@ def _render(report: Report, *, json: bool, verbose: bool, quiet: bool) -> int:
             return report.verdict.exit_code
         report = dataclasses.replace(report, problems=())
     if not quiet:
-        terminal.show(report, terminal.console(None if sys.stdout.isatty() else _PIPE_WIDTH), whole=verbose)
+        is_read = sys.stdout.isatty()
+        terminal.show(report, terminal.console(None if is_read else _PIPE_WIDTH), whole=verbose, brief=is_read)
         return report.verdict.exit_code
     for found in report.problems:
         terminal.show_problem(found, failed_console)

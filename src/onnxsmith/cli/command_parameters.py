@@ -26,7 +26,11 @@ _SHARED = {
         ),
         [],
     ),
-    "verbose": (bool, typer.Option("--verbose", "-v", help="print every row of every table"), False),
+    "verbose": (
+        bool,
+        typer.Option("--verbose", "-v", help="print everything: every part, every row of every table"),
+        False,
+    ),
     "quiet": (bool, typer.Option("--quiet", "-q", help="print nothing but problems"), False),
 }
 """Options of every command that say how to show its report."""

@@ -2,7 +2,8 @@
 
 A command returns a `Report`: a verdict, parts, problems. A part is a frozen dataclass of plain data. `--json` prints
 its fields. Its `blocks` say how to show it. Renderers know blocks only, so that a new kind of part is one new class and
-no renderer changes.
+no renderer changes. Its `line` is the part in one line, and its `card` the values beside the verdict: a
+terminal shows these first.
 """
 
 from __future__ import annotations
@@ -58,6 +59,17 @@ class Places:
 
 
 @dataclass(frozen=True)
+class Bars:
+    """Small drawings in the cells of a column, which only pages show. A row has the length of a bar as a share of the
+    column's width, or five shares of a box: an end, a quartile, the median, a quartile, an end; or none. A bar beyond 1
+    is cut, and drawn as a bad one. `says` is what the drawings show."""
+
+    column: int
+    shares: tuple[tuple[float, ...], ...]
+    says: str
+
+
+@dataclass(frozen=True)
 class Table:
     """Rows under headings. `right` are the indices of the columns that hold numbers. `rows_in_terminal` are the indices
     of the rows that a terminal shows, in that order; None means all. A page shows all rows, first in the order of the
@@ -73,6 +85,7 @@ class Table:
     worst_first: tuple[int, ...] = ()
     is_key: bool = False
     longest: int = 0
+    bars: tuple[Bars, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -146,6 +159,14 @@ class Part(ABC):
     @abstractmethod
     def blocks(self) -> Iterator[Block]:
         """Yields the blocks that show the part."""
+
+    def card(self) -> tuple[tuple[str, str], ...]:
+        """Returns labelled values that belong to the verdict: against what, how sure, the number that matters."""
+        return ()
+
+    def line(self) -> str:
+        """Returns the part in one line. "" if its blocks are the point of the report: a terminal then shows them."""
+        return ""
 
     def cases(self) -> Iterator[Case]:
         """Yields the questions about each model with their answers. Without any, the command itself is the question."""

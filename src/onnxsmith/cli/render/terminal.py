@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
@@ -11,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.base.report.base import Block, Chart, Facts, Intervals, Plot, Report, Table, Text, Tone
+from onnxsmith.base.report.base import Block, Chart, Facts, Intervals, Part, Plot, Report, Table, Text, Tone
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import shortened
 
@@ -41,7 +42,9 @@ _ROWS = (24, 16, 12, 8, 6, 4, 3, 2, 1)
 """Limits the rows of a table, and the sentences of a part: the first of these with which the report is short enough. A
 choice: 24 are the lines of a terminal by default."""
 _LINES = 60
-"""Limits the lines of a report. A choice: a large terminal shows them at once."""
+"""Limits the lines of a report in a pipe or a file. A choice: a large terminal shows them at once."""
+_LEAST_SCREEN, _MOST_SCREEN = 24, 40
+"""Limit the lines of a report in a terminal, whatever its height. A choice: a usual terminal, and one look."""
 
 
 _ANYWAY = 4
@@ -49,35 +52,131 @@ _ANYWAY = 4
 _PAGES = 8
 """Limits the verbatim texts of a part, such as the code of findings, where its sentences are limited further. A
 choice."""
+_SENTENCES = 8
+"""Limits the sentences that need attention. A choice: with them a report still fits a screen."""
 
 
-_Parts = Sequence[tuple[str, Sequence[Block]]]
-"""Holds the title and the blocks of each part of a report."""
+_Parts = Sequence[tuple[Part, Sequence[Block]]]
+"""Holds each part of a report with its blocks."""
 
 
-def show(report: Report, console: Console, *, whole: bool = False) -> None:
-    """Prints the report. Without `whole`, long tables show their first rows, and say how many are left out; together
-    the report has at most 60 lines where that is possible."""
-    parts = [(part.title, list(part.blocks())) for part in report.parts]
-    _print(report, parts, console, None if whole else _fitting(report, parts, console))
+def show(report: Report, console: Console, *, whole: bool = False, brief: bool = False) -> None:
+    """Prints the report. Long tables show their first rows, and say how many are left out; together the report has at
+    most 60 lines where that is possible. `whole` prints all blocks of all parts. `brief` is for a reader before a
+    screen: it prints the verdict, what needs attention, and a line for each part that is not the point of the report.
+    """
+    parts = [(part, list(part.blocks())) for part in report.parts]
+    if whole:
+        _print_in_full(report, parts, console, None)
+    elif brief:
+        screen = min(max(console.height - 1, _LEAST_SCREEN), _MOST_SCREEN)
+        most = _fitting(console, screen, partial(_print_briefly, report, parts, console, verdict_first=True))
+        _print_briefly(report, parts, console, most or _ANYWAY, verdict_first=most is not None)
+    else:
+        most = _fitting(console, _LINES, partial(_print_in_full, report, parts, console))
+        _print_in_full(report, parts, console, most or _ANYWAY)
 
 
-def _fitting(report: Report, parts: _Parts, console: Console) -> int:
-    """Returns the most rows of a table with which the report is short enough."""
+def _fitting(console: Console, lines: int, write: Callable[[int], None]) -> int | None:
+    """Returns the most rows of a table with which the report has at most so many lines; None if none is enough."""
     for rows in _ROWS:
         with console.capture() as printed:
-            _print(report, parts, console, rows)
-        if printed.get().count("\n") <= _LINES:
+            write(rows)
+        if printed.get().count("\n") <= lines:
             return rows
-    return _ANYWAY
+    return None
 
 
-def _print(report: Report, parts: _Parts, console: Console, most: int | None) -> None:
-    """Prints the report, with these blocks of its parts, with at most `most` rows in a table; None for all."""
-    for title, blocks in parts:
+def _print_in_full(report: Report, parts: _Parts, console: Console, most: int | None) -> None:
+    """Prints the blocks of all parts, then notes, problems and the verdict, which then stands above the prompt."""
+    _print_parts(parts, console, most)
+    _print_notes(report.notes[:most], console, len(report.notes))
+    _print_problems(report, console, most)
+    _print_headline(report, console)
+
+
+def _print_briefly(report: Report, parts: _Parts, console: Console, most: int, *, verdict_first: bool) -> None:
+    """Prints the verdict, what needs attention, the parts that are the point of the report, and the lines of the
+    others. The verdict of a report that is longer than the screen stands last, above the prompt."""
+    summarised = [(part, blocks) for part, blocks in parts if blocks and _is_summarised(part)]
+    if verdict_first:
+        _print_headline(report, console)
+    _print_grid(
+        [row for part, _ in summarised for row in part.card()], console, report.headline if verdict_first else ""
+    )
+    _print_attention(report, [block for _, blocks in summarised for block in blocks], console, most)
+    listed = [(part, [block for block in blocks if not _is_told(block, report)])
+              for part, blocks in parts if not _is_summarised(part)]  # fmt: skip
+    _print_parts(listed, console, most)
+    _print_grid([(part.title, part.line()) for part, _ in summarised if part.line()], console)
+    if summarised:
+        console.print("  [dim]all of it: -v, --html, --json[/]")
+    if not verdict_first:
+        _print_headline(report, console)
+
+
+def _print_attention(report: Report, blocks: Sequence[Block], console: Console, most: int) -> None:
+    """Prints what needs attention, the worst first: problems, sentences on something bad, notes, warnings."""
+    texts = [block for block in blocks if isinstance(block, Text) and not _is_told(block, report)]
+    bad = [text for text in texts if text.tone is Tone.BAD]
+    notes = [*report.notes, *(text.text for text in texts if text.tone is Tone.WARN)]
+    _print_problems(report, console, most)
+    limit = min(most, _SENTENCES)
+    for text in bad[:limit]:
+        console.print(f"[{_STYLES[text.tone]}]{escape(text.text)}[/]", soft_wrap=True)
+    if len(bad) > limit:
+        console.print(_more(len(bad) - limit, "sentence"))
+    _print_notes(notes[:limit], console, len(notes))
+    if report.problems or bad or notes:
+        console.print()
+
+
+def _print_notes(notes: Sequence[str], console: Console, count: int) -> None:
+    """Prints notes, and says how many of the `count` notes are left out."""
+    for note in notes:
+        console.print(f"[yellow]note:[/yellow] {escape(note)}", soft_wrap=True)
+    if count > len(notes):
+        console.print(_more(count - len(notes), "note"))
+
+
+def _print_problems(report: Report, console: Console, most: int | None) -> None:
+    for found in report.problems[:most]:
+        show_problem(found, console)
+    if most is not None and len(report.problems) > most:
+        console.print(_more(len(report.problems) - most, "problem"))
+
+
+def _is_told(block: Block, report: Report) -> bool:
+    """Whether the block is a sentence that the verdict or a problem has, behind the name with which it begins."""
+    if not isinstance(block, Text):
+        return False
+    told = [report.headline, *(line for found in report.problems for line in (found.what, found.why))]
+    return any(said in line for line in told for said in (block.text, block.text.partition(": ")[2]) if said)
+
+
+def _is_summarised(part: Part) -> bool:
+    return bool(part.line() or part.card())
+
+
+def _print_headline(report: Report, console: Console) -> None:
+    if report.headline:
+        console.print(f"[{_VERDICTS[report.verdict]}]{escape(report.headline)}[/]", soft_wrap=True)
+
+
+def _print_grid(rows: Sequence[tuple[str, str]], console: Console, above: str = "") -> None:
+    """Prints labelled values, and a blank line after them and the line above."""
+    if rows:
+        console.print(Padding(_grid(rows), (0, 0, 0, 2), expand=False))
+    if rows or above:
+        console.print()
+
+
+def _print_parts(parts: _Parts, console: Console, most: int | None) -> None:
+    """Prints the blocks of parts, with at most `most` rows in a table; None for all."""
+    for part, blocks in parts:
         if not blocks:
             continue
-        console.print(f"[bold]{escape(title)}[/bold]")
+        console.print(f"[bold]{escape(part.title)}[/bold]")
         left_out = [] if most is None else _left_out([block for block in blocks if isinstance(block, Text)], most)
         tables = [] if most is None else _tables_left_out(blocks, most)
         for block in blocks:
@@ -95,16 +194,6 @@ def _print(report: Report, parts: _Parts, console: Console, most: int | None) ->
         if left_out:
             console.print(f"  {_more(len(left_out), 'sentence')}")
         console.print()
-    for note in report.notes[:most]:
-        console.print(f"[yellow]note:[/yellow] {escape(note)}", soft_wrap=True)
-    if most is not None and len(report.notes) > most:
-        console.print(_more(len(report.notes) - most, "note"))
-    for found in report.problems[:most]:
-        show_problem(found, console)
-    if most is not None and len(report.problems) > most:
-        console.print(_more(len(report.problems) - most, "problem"))
-    if report.headline:
-        console.print(f"[{_VERDICTS[report.verdict]}]{escape(report.headline)}[/]", soft_wrap=True)
 
 
 def _left_out(texts: Sequence[Text], most: int) -> list[Text]:
@@ -137,14 +226,20 @@ def _renderable(block: Facts | Table | Text, most: int | None) -> RenderableType
         style = _STYLES[block.tone]
         return f"[{style}]{escape(block.text)}[/]" if style else escape(block.text)
     if isinstance(block, Facts):
-        grid = RichTable.grid(padding=(0, 2))
-        grid.add_column(style="dim", no_wrap=True)
-        grid.add_column(overflow="fold")
         shown = block.rows if most is None or len(block.rows) <= _ROWS[0] else block.rows[:most]
-        for label, value in shown:
-            grid.add_row(escape(label), escape(value))
+        grid = _grid(shown)
         return grid if len(shown) == len(block.rows) else Group(grid, _more(len(block.rows) - len(shown), "row"))
     return _table(block, most)
+
+
+def _grid(rows: Sequence[tuple[str, str]]) -> RichTable:
+    """Makes a table of labels and values without headings."""
+    grid = RichTable.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, value in rows:
+        grid.add_row(escape(label), escape(value))
+    return grid
 
 
 def _table(block: Table, most: int | None) -> RenderableType:

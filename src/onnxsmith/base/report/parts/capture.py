@@ -10,6 +10,9 @@ from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Block, Facts, Part, Table, Text, Tone, facts
 from onnxsmith.base.words import first_few, several, shortened
 
+_PORTS = 3
+"""Inputs and outputs that one line names. A choice."""
+
 
 @dataclass(frozen=True)
 class PortMap:
@@ -43,6 +46,12 @@ class Capture(Part):
     dropped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     tried: tuple[str, ...] = ()
+
+    def line(self) -> str:
+        inputs, outputs = _named(self.inputs), _named(self.outputs)
+        rest = [f"constants: {', '.join(self.constants)}"] if self.constants else []
+        rest += [f"dropped inputs: {', '.join(self.dropped)}"] if self.dropped else []
+        return "; ".join([f"opset {self.opset_got}, {inputs} → {outputs}", *rest])
 
     def blocks(self) -> Iterator[Block]:
         asked = " (default)" if self.opset_asked is None else ""
@@ -78,6 +87,10 @@ class Capture(Part):
             yield Text(said, Tone.WARN)
             if code:  # such as the lines that were traced in place of the user's
                 yield Text(code, verbatim=True)
+
+
+def _named(ports: tuple[PortMap, ...]) -> str:
+    return first_few([f"{port.name} {_typed(port)}" for port in ports], _PORTS)
 
 
 def _typed(port: PortMap) -> str:

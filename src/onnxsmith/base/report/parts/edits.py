@@ -7,6 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Block, Facts, Part, Places, Table, Text, Tone, facts
+from onnxsmith.base.words import first_few, several
+
+_RULES = 3
+"""Rules that one line names. A choice."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,20 @@ class Simplification(Part):
     notes: tuple[str, ...] = ()
     switched_off: tuple[Entry, ...] = ()
     misdeclared: int = 0
+
+    def line(self) -> str:
+        said = [f"{self.nodes_before:,} → {several(self.nodes_after, 'node')}"]
+        rules = Counter(entry.rule for entry in self.fired if entry.is_rewrite).most_common()
+        if rules:
+            said.append("by " + first_few([f"{rule} ({count})" for rule, count in rules], _RULES))
+        elif not self.fired:
+            said.append("nothing to do")
+        if self.refused:
+            first = self.refused[0]
+            rules_refused = list(dict.fromkeys(entry.rule for entry in self.refused))
+            why = f" ({first.why_not})" if len(rules_refused) == 1 else ""
+            said.append(f"{len(self.refused):,} refused: {first_few(rules_refused, _RULES)}{why}")
+        return "; ".join(said)
 
     def blocks(self) -> Iterator[Block]:
         yield Facts(

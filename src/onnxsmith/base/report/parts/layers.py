@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from onnxsmith.base.report.base import Block, Chart, Facts, Part, Places, Table, Text, Tone, facts
+from onnxsmith.base.report.base import Bars, Block, Chart, Facts, Part, Places, Table, Text, Tone, facts
 from onnxsmith.base.report.parts._text import dims, number
 from onnxsmith.base.report.parts.item_views import Statistics
 from onnxsmith.base.words import first_few, several
@@ -167,6 +167,17 @@ class Layers(Part):
                 return layer
         raise LookupError(f"no layer {name!r}")
 
+    def line(self) -> str:
+        if not self.layers:
+            return "no layers were compared"
+        pairs = f"{several(len(self.layers), 'pair')} of tensors ({self.share:.0%})"
+        if not self.culprits:
+            return f"{pairs}; no operation errs by itself by more than rounding explains"
+        first = self.layer(self.culprits[0])
+        others = several(len(self.culprits) - 1, "other") if len(self.culprits) > 1 else ""
+        said = f"{pairs}; first error of its own: {first.name}, by {first.op}"
+        return said + (f", and {others}" if others else "")
+
     def blocks(self) -> Iterator[Block]:
         if not self.layers:
             yield from (Text(note, Tone.WARN) for note in self.notes)
@@ -276,7 +287,13 @@ class Layers(Part):
             rows_in_terminal=tuple(order[:_ROWS_IN_TERMINAL]),
             places=(Places(0, "tensor", tuple(layer.name for layer in self.layers)),),
             worst_first=tuple(order),
+            bars=(Bars(4, tuple(_used(layer) for layer in self.layers), "share of the allowed difference"),),
         )
+
+
+def _used(layer: Layer) -> tuple[float, ...]:
+    """Returns the share that the layer's own difference has of the allowed one; none if it is unknown."""
+    return () if layer.own is None or not layer.allowed else (layer.own / layer.allowed,)
 
 
 def _off(layer: Layer) -> str:
@@ -302,6 +319,8 @@ def _rank(layer: Layer) -> tuple[int, float]:
     return (_ORDER.index(layer.verdict) if layer.verdict in _ORDER else 0, -(layer.growth or 0.0))
 
 
+_NAMED = 3
+"""Layers that one line names. A choice."""
 _INPUTS_IN_TERMINAL = 8
 """Rows of each table in a terminal. A choice: a third of a screen."""
 
@@ -346,6 +365,13 @@ class LayersByInput(Part):
     def first(self) -> str:
         """The first input on which a layer has an error of its own; empty if there is none."""
         return next((one.input for one in self.inputs if one.first), "")
+
+    def line(self) -> str:
+        bad = sum(bool(one.first) for one in self.inputs)
+        if not bad:
+            return f"no layer errs by itself on {several(len(self.inputs), 'input')}"
+        names = first_few([f"{one.name} ({one.op})" for one in self.layers], _NAMED)
+        return f"a layer errs by itself on {bad} of {several(len(self.inputs), 'input')}: {names}"
 
     def blocks(self) -> Iterator[Block]:
         rows = tuple(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from onnxsmith.base.report.base import Block, Intervals, Part, Places, Plot, Series, Table, Text, Tone, facts
+from onnxsmith.base.report.base import Bars, Block, Intervals, Part, Places, Plot, Series, Table, Text, Tone, facts
 from onnxsmith.base.report.parts._text import duration, size
 from onnxsmith.base.words import of_one, several, told_apart
 
@@ -39,6 +39,11 @@ class Measurement(Part):
     busy: bool
     clock: float
     floor: float
+
+    def line(self) -> str:
+        sizes = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        machine = f"{self.processor}, {self.cores} cores"
+        return ", ".join(text for text in (sizes, several(self.rounds, "round"), machine) if text)
 
     def blocks(self) -> Iterator[Block]:
         yield facts(
@@ -240,6 +245,10 @@ class Latency:
     curve: tuple[float, ...]
 
 
+_LOW, _HIGH = 5, 95
+"""Quantiles at the ends of a box, in hundredths. A choice: the slowest runs would make all boxes short."""
+
+
 @dataclass(frozen=True)
 class Latencies(Part):
     """The measures of all subjects. `failed` names subjects that could not be measured, each with the reason."""
@@ -264,7 +273,19 @@ class Latencies(Part):
             for one in self.subjects
         ]
         if rows:
-            yield Table(head, tuple(rows), right=(1, 2, 3, 4, 5, 6))
+            slowest_first = tuple(sorted(range(len(rows)), key=lambda at: -self.subjects[at].p50))
+            most = max(one.curve[_HIGH] if one.curve else one.p50 for one in self.subjects) or 1.0
+            boxes = tuple(
+                tuple(one.curve[at] / most for at in (_LOW, 25, 50, 75, _HIGH)) if one.curve else ()
+                for one in self.subjects
+            )
+            yield Table(
+                head,
+                tuple(rows),
+                right=(1, 2, 3, 4, 5, 6),
+                worst_first=slowest_first,
+                bars=(Bars(1, boxes, "runs: 5%, 25%, 50%, 75%, 95%"),),
+            )
             yield self._costs()
         for name, why in self.failed:
             yield Text(f"failed: {name}: {why}", Tone.BAD)

@@ -155,6 +155,15 @@ class Pruning(Part):
         said = f"{self.macs_before:,}" if self.macs_after is None else _change(self.macs_before, self.macs_after)
         return said + (f" at {sizes}" if sizes else "") + (f"; {self.uncounted}" if self.uncounted else "")
 
+    def line(self) -> str:
+        said = [f"{several(len(self.layers), 'layer')} narrower" if self.layers else "no layer is narrower"]
+        if self.parameters_after is not None:
+            said.append(f"parameters {_change(self.parameters_before, self.parameters_after)}")
+        if self.fixed:
+            count = several(sum(one.count for one in self.fixed), "channel")
+            said.append(f"{count} cannot go: {first_few([one.reason for one in self.fixed], 1)}")
+        return "; ".join(said)
+
     def blocks(self) -> Iterator[Block]:
         each = "all channels together" if self.is_global else "the channels of each group"
         score = f"{self.before:.6g}" if self.after is None else change(self.before, self.after)

@@ -11,6 +11,8 @@ from onnxsmith.base.words import change, first_few, of_one, several, told_apart
 
 _MOST = 30
 """Layers that a terminal shows. A choice."""
+_NAMED = 3
+"""Layers and nodes that one line names. A choice."""
 _WORTH = 0.02
 """From this share of the weights on, the headline names operators that the method leaves alone. A choice."""
 
@@ -185,6 +187,16 @@ class Quantisation(Part):
         if not self.measured:
             return " (accuracy was not measured)"
         return "" if self.labelled else " (without labels: agreement with the given model)"
+
+    def line(self) -> str:
+        groups = ((self.kept, "stay"), (self.weights, "with narrow weights alone"))
+        named = [
+            f"{len(group)} {what} ({first_few([one.name for one in group], _NAMED)})" for group, what in groups if group
+        ]
+        sizes = f"{size(self.bytes_before)} → {size(self.bytes_after)}" if self.bytes_after else ""
+        worst = max(self.layers, key=lambda one: one.damage or 0.0, default=None)
+        most = f"most damage: {worst.name}, {worst.damage:.2g}" if worst is not None and worst.damage else ""
+        return "; ".join(text for text in (sizes, *named, most) if text) or self.method
 
     def blocks(self) -> Iterator[Block]:
         known = [one for one in (self.before, self.after, self.bound) if one is not None]
@@ -361,6 +373,14 @@ class Precision(Part):
 
     def _operators(self) -> str:
         return first_few(dict.fromkeys(op for operators in self.fixed.values() for op in operators), 3)
+
+    def line(self) -> str:
+        said = [
+            f"{self.before} with all in {self.to}, {self.after} with {len(self.kept):,} kept, {self.tolerance} allowed"
+        ]
+        if self.kept:
+            said.append(f"kept in float32: {first_few([one.name for one in self.kept], _NAMED)}")
+        return "; ".join([*said, *([sizes] if (sizes := self._sizes()) else [])])
 
     def blocks(self) -> Iterator[Block]:
         yield facts(

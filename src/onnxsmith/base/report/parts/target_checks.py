@@ -29,6 +29,10 @@ _FEW = 3
 """Largest number of targets for which the notes of tables are shown. A choice: a page of notes hides the results."""
 
 
+_HARM = (Stage.REFUSED, Stage.NOT_TRIED, Stage.PARSED, Stage.FITS, Stage.BUILT, Stage.RAN, Stage.AGREED)
+"""The order of results on a card: those that need attention first."""
+
+
 @dataclass(frozen=True)
 class NodeCheck:
     """A node that stopped a target, or about which nothing is known. `place` is the torch module and source line, if
@@ -93,6 +97,17 @@ class TargetChecks(Part):
     recorded = ("checks",)
 
     checks: tuple[TargetCheck, ...]
+
+    def card(self) -> tuple[tuple[str, str], ...]:
+        """Returns the targets by result, the worst first; nothing if they are few enough for their tables."""
+        if len(self.checks) <= _FEW:
+            return ()
+        found: dict[str, list[str]] = {}
+        for one in sorted(self.checks, key=lambda check: _HARM.index(check.stage)):
+            label = f"{one.stage.value}, changed" if one.changed else one.stage.value
+            where = f" ({one.shapes})" if one.shapes != "dynamic" else ""
+            found.setdefault(label, []).append(one.target + where)
+        return tuple((label, ", ".join(names)) for label, names in found.items())
 
     def blocks(self) -> Iterator[Block]:
         rows = tuple(

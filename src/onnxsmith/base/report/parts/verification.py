@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from onnxsmith.base.report.base import Block, Chart, Facts, Part, Places, Table, Text, Tone
+from onnxsmith.base.report.base import Bars, Block, Chart, Facts, Part, Places, Table, Text, Tone
 from onnxsmith.base.words import first_few, several
 
 SAME_COMPUTATION = "the same operators compute it from the same weights and from tensors that are equal to the bit"
 """Is why nothing is tolerated in an output that needs no comparison."""
+ALLOWED = "share of the allowed difference"
+"""Says what a bar shows beside a difference."""
+BOTH_LEVELS = "with the optimisations of"
+"""The beginning of the note that the outputs agree with and without a runtime's optimisations."""
 REFUSES = "the candidate refuses an input that the reference takes"
 """The beginning of a reason that says that the candidate's runtime refused an input."""
 
@@ -201,6 +206,30 @@ class Verification(Part):
         """Whether every output was bit-exact."""
         return bool(self.outputs) and all(output.exact for output in self.outputs)
 
+    def card(self) -> tuple[tuple[str, str], ...]:
+        if not self.verified or not self.runs:
+            return ()
+        sizes = (f"{name} {min(of)} to {max(of)}" for name, of in (self.sizes or {}).items() if of)
+        many = several(len(self.runs), "input")
+        rows = [("against", self.reference), ("compared on", ", ".join([many, *sizes]))]
+        compared = [output for output in self.outputs if not _is_uncompared(output)]
+        if compared:
+            count = several(len(self.outputs), "output")
+            rows.append(("worst error", _worst(compared) + (f" (of {count})" if len(self.outputs) > 1 else "")))
+        if self.power is not None and not self.power.shortcoming():
+            rows.append(("how sure", str(self.power)))
+        return tuple(rows)
+
+    def line(self) -> str:
+        if not self.verified:
+            return "NOT VERIFIED"
+        if not self.runs:
+            return "; ".join(self.notes)
+        wrong = [output.name for output in self.outputs if not output.equal]
+        if wrong:
+            return f"{len(wrong)} of {several(len(self.outputs), 'output')} DIFFERENT: {first_few(wrong, _NAMES)}"
+        return ""  # the card says it all
+
     def blocks(self) -> Iterator[Block]:
         if not self.verified:
             yield Text(f"NOT VERIFIED: {self.why_not}", Tone.WARN)
@@ -237,7 +266,8 @@ class Verification(Part):
             ),
             right=(2, 3, 4),
             places=(Places(0, "tensor", tuple(o.name for o in self.outputs)),),
-            worst_first=tuple(sorted(range(len(self.outputs)), key=lambda row: self.outputs[row].equal)),
+            worst_first=tuple(sorted(range(len(self.outputs)), key=lambda row: -_used(self.outputs[row]))),
+            bars=(Bars(3, tuple(() if _is_uncompared(o) else (_used(o),) for o in self.outputs), ALLOWED),),
         )
         for output in self.outputs:
             if output.reason:
@@ -250,7 +280,31 @@ class Verification(Part):
         yield from (Text(f"CANNOT TELL: {why}", Tone.WARN) for why in self.unsure)
         if self.power is not None:
             yield Text(str(self.power), Tone.WARN if self.power.shortcoming() else Tone.PLAIN)
-        yield from (Text(note, Tone.WARN) for note in (*self.untried, *self.notes))
+        for note in (*self.untried, *self.notes):
+            yield Text(note, Tone.PLAIN if note.startswith(BOTH_LEVELS) else Tone.WARN)
+
+
+_NAMES = 3
+"""Outputs that one line names. A choice."""
+
+
+def _used(output: OutputCheck) -> float:
+    """Returns the share of its allowed difference that an output used; above 1 if it differs."""
+    share = output.worst_rel / output.tolerance if output.tolerance else 0.0
+    if not output.equal:
+        return max(share, 2.0) if share == share else math.inf  # NaN is a difference, too
+    return min(share, 1.0)
+
+
+def _worst(outputs: Sequence[OutputCheck]) -> str:
+    """Names the output that used most of its allowed difference, with both numbers."""
+    worst = max(outputs, key=_used)
+    if all(output.exact for output in outputs):
+        return "none, equal to the bit"
+    absolute, relative = _differences(worst)
+    share = f"{relative} of the scale of {worst.name}" if relative else f"{absolute} in {worst.name}"
+    allowed = _allowed(worst)
+    return f"{share}, {allowed} allowed" if allowed != "exact" else f"{share}, nothing allowed"
 
 
 def _differences(output: OutputCheck) -> tuple[str, str]:
@@ -365,6 +419,10 @@ class State(Part):
     pairs: tuple[StatePair, ...]
     metadata: str
     steps: int = 0
+
+    def line(self) -> str:
+        pairs = first_few([f"{pair.output} → {pair.input}" for pair in self.pairs], _NAMES)
+        return pairs + (f"; {self.steps} calls in a row compared" if self.steps else "")
 
     def blocks(self) -> Iterator[Block]:
         yield Table(

@@ -7,9 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onnxsmith.base.report.base import Block, Facts, Part, Table, Text, facts
+from onnxsmith.base.report.base import Bars, Block, Facts, Part, Table, Text, facts
+from onnxsmith.base.report.parts._text import size
 from onnxsmith.base.report.parts.model_changes import of_weights_text, otherwise_text
-from onnxsmith.base.words import several
+from onnxsmith.base.words import first_few, several
+
+_FILES, _STAGES = 4, 3
+"""Files, and stages of the time, that one line names. A choice."""
+_LEAST = 0.05
+"""Seconds of a stage that one line names: less is shown as 0.0. A choice."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +27,16 @@ class Written(Part):
     files: dict[str, int]
     why_not: str = ""
 
+    def line(self) -> str:
+        if not self.files:
+            return f"nothing was written: {self.why_not}"
+        return first_few([f"{path} ({size(count)})" for path, count in self.files.items()], _FILES)
+
     def blocks(self) -> Iterator[Block]:
         if not self.files:
             yield Text(f"nothing was written: {self.why_not}")
             return
-        yield Facts(tuple((path, f"{size:,} bytes") for path, size in self.files.items()))
+        yield Facts(tuple((path, f"{count:,} bytes") for path, count in self.files.items()))
 
 
 def written(files: Iterable[Path]) -> Written:
@@ -91,9 +102,22 @@ class Timing(Part):
 
     seconds: dict[str, float]
 
+    def line(self) -> str:
+        most = sorted(self.seconds.items(), key=lambda item: -item[1])[:_STAGES]
+        named = ", ".join(f"{name} {value:.1f} s" for name, value in most if value >= _LEAST)
+        return f"{sum(self.seconds.values()):.1f} s" + (f": {named}" if named else "")
+
     def blocks(self) -> Iterator[Block]:
         total = sum(self.seconds.values())
         rows = [
             (name, f"{value:.2f} s", f"{value / total:.0%}" if total else "") for name, value in self.seconds.items()
         ]
-        yield Table(("stage", "time", "share"), (*rows, ("all", f"{total:.2f} s", "")), right=(1, 2))
+        order = sorted(range(len(rows)), key=lambda at: -list(self.seconds.values())[at])
+        shares = tuple((value / total,) if total else () for value in self.seconds.values())
+        yield Table(
+            ("stage", "time", "share"),
+            (*rows, ("all", f"{total:.2f} s", "")),
+            right=(1, 2),
+            worst_first=(*order, len(rows)),
+            bars=(Bars(2, (*shares, ()), "share of the time"),),
+        )
