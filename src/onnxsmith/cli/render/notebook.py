@@ -35,14 +35,10 @@ _MARK = "a figure of a card"
 def to_html(card: Card) -> str:
     """Writes the card with as many rows as its size allows, and the page of `view` in a frame if a notebook takes it.
     All text is escaped, because names in a model come from strangers."""
-    shown = ""
-    for rows, longest, draws in _LIMITS:
-        shown = _filled(card, _Limited(rows, longest, draws), card.parts)
-        if len(shown.encode()) <= LARGEST:
-            break
-    else:
-        shown = _filled(card, _Limited(*_LIMITS[-1]), card.parts[:_PARTS])
-    return shown + _frame(card.page)
+    least = _Limited(*_LIMITS[-1])
+    ways = [(_Limited(*limits), card.parts) for limits in _LIMITS] + [(least, card.parts[:_PARTS]), (least, ())]
+    written = (_filled(card, limited, parts) for limited, parts in ways)
+    return next(one for one in written if len(one.encode()) <= LARGEST) + _frame(card.page)
 
 
 def _filled(card: Card, limited: _Limited, parts: Sequence[tuple[str, tuple[Block, ...]]]) -> str:
@@ -51,6 +47,7 @@ def _filled(card: Card, limited: _Limited, parts: Sequence[tuple[str, tuple[Bloc
     return filled(
         "notebook.html.jinja",
         card=card,
+        title=limited.text(card.title),
         headline=limited.text(card.headline),
         style=_style(),
         problems=[limited.problem(one) for one in card.problems[: limited.rows]],
@@ -60,7 +57,7 @@ def _filled(card: Card, limited: _Limited, parts: Sequence[tuple[str, tuple[Bloc
             for whole, noun in ((card.problems, "problem"), (card.notes, "note"))
             if len(whole) > limited.rows
         ],
-        parts=[(title, id(blocks) in first, limited.blocks(blocks)) for title, blocks in own],
+        parts=[(limited.text(title), id(blocks) in first, limited.blocks(blocks)) for title, blocks in own],
         parts_left_out=_more(len(card.parts) - len(parts), "part") if len(parts) < len(card.parts) else "",
     )
 
