@@ -76,7 +76,7 @@ def test_a_card_looks_as_it_did(shown: Shown, host: str, theme: str) -> None:
     pictures.check(page, PICTURES / f"{host}_{theme}.png")
 
 
-def test_another_verdict_is_noticed(shown: Shown) -> None:
+def test_another_theme_is_noticed(shown: Shown) -> None:
     """The tolerance does not hide the colours of another theme."""
     page = shown(hosts.lab, to_html(card()), "dark")
     with pytest.raises(AssertionError):
