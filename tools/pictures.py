@@ -1,12 +1,15 @@
-"""Makes the pictures of the README: a chart of one benchmark, a page of `view`, and a report.
+"""Makes the pictures of the documents: a chart of one benchmark, a page of `view`, a report, and a cell of a notebook.
 
     python tools/pictures.py [chart]
 
 The chart is drawn from the table of docs/benchmarks.md. The pages are shown in Chromium, which takes the pictures.
+The cell is one of examples/34_notebook, which is run.
 """
 
 from __future__ import annotations
 
+import html
+import json
 import re
 import shutil
 import subprocess
@@ -62,7 +65,7 @@ def _cells(page: str, name: str) -> list[int]:
 
 
 def pages(folder: Path) -> dict[str, Path]:
-    """Writes a page of `view` and a report into a folder, and returns them by the name of their picture."""
+    """Writes a page of `view`, a report and a cell into a folder, and returns them by the name of their picture."""
     (folder / "examples").symlink_to(ROOT / "examples")
     export = [
         "export",
@@ -76,7 +79,28 @@ def pages(folder: Path) -> dict[str, Path]:
     ]
     for words in (export, ["view", "superres.onnx", "-o", "view.html"]):
         subprocess.run([sys.executable, "-m", "onnxsmith", *words, "-q"], cwd=folder, check=True)
-    return {"view": folder / "view.html", "report": folder / "report.html"}
+    (folder / "notebook.html").write_text(_cell(folder), encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in ("view", "report", "notebook")}
+
+
+def _cell(folder: Path) -> str:
+    """Runs the notebook of the examples, and returns a page with the cell that compares, as JupyterLab shows it."""
+    notebook = folder / "first_look.ipynb"
+    shutil.copy(ROOT / "examples" / "34_notebook" / notebook.name, notebook)
+    subprocess.run(
+        [sys.executable, "-c", "from nbclient.cli import main; main()", "--inplace", notebook.name],
+        cwd=folder,
+        check=True,
+    )
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    cell = next(one for one in cells if "onnxsmith.compare" in "".join(one["source"]))
+    (shown,) = (output["data"]["text/html"] for output in cell["outputs"])
+    code = html.escape("".join(cell["source"]))
+    box = "border: 1px solid #e0e0e0; background: #f5f5f5; padding: 6px 10px; font: 13px/1.4 monospace"
+    return (
+        '<!doctype html><meta charset="utf-8"><body data-jp-theme-light="true" style="margin: 16px">'
+        f'<pre style="{box}">{code}</pre>{"".join(shown)}</body>'
+    )
 
 
 def take(names: dict[str, Path]) -> None:

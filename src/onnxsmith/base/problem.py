@@ -10,6 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from onnxsmith.base.remedies import Remedy, remedies
+from onnxsmith.base.short_traceback import user_lines
+
+_WHOLE = "  the whole traceback: import traceback; traceback.print_last()"
+"""Names the function of Python that prints the last traceback: IPython keeps it."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,13 @@ class OnnxsmithError(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))
         self.problem = problem
+
+    def _render_traceback_(self) -> list[str]:
+        """Returns the lines that IPython and notebooks show of the error: the problem, the lines of the user, and how
+        to get the whole traceback."""
+        first, *details = str(self.problem).splitlines()
+        called = [f"  in {line}" for line in user_lines(self)]
+        return [f"\x1b[1;31m{first}\x1b[0m", *details, *called, _WHOLE]
 
     def at(self, place: str, fix: str = "") -> OnnxsmithError:
         """Returns the error with `place` in front of its own place, and with one more remedy."""

@@ -10,12 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.report.base import Report
-
-_FRAME = (
-    '<iframe srcdoc="{}" sandbox="allow-scripts allow-downloads allow-popups" '
-    'style="width:100%;height:640px;border:1px solid #8884" title="onnxsmith view"></iframe>'
-)
-"""A frame as high as most of a screen. Its sandbox keeps the page from reaching anything in the notebook."""
+from onnxsmith.base.report.card import in_short, of_report, to_html
 
 
 @dataclass(frozen=True)
@@ -30,16 +25,17 @@ class Result:
     model: ir.Model | None = None
     path: Path | None = None
     outputs: Mapping[str, Any] = field(default_factory=dict)
-    page: str = field(default="", repr=False)
+    page: str = ""
 
     @property
     def ok(self) -> bool:
         """Whether the verb succeeded, verification included."""
         return self.report.verdict.exit_code == 0
 
-    def _repr_html_(self) -> str | None:
-        """Returns the page in a frame, for a notebook; None if there is no page, so that the notebook shows the usual
-        text."""
-        if not self.page:
-            return None
-        return _FRAME.format(self.page.replace("&", "&amp;").replace('"', "&quot;"))
+    def __repr__(self) -> str:
+        return in_short("Result", self.report)
+
+    def _repr_html_(self) -> str:
+        """Returns the report as HTML for a notebook, and below it the page."""
+        more = "" if self.model is None else "onnxsmith.view(result.model)"
+        return to_html(of_report(self.report, more=more, page=self.page))

@@ -5,7 +5,6 @@ was.
 from __future__ import annotations
 
 import dataclasses
-import html
 import shlex
 import warnings
 from collections.abc import Callable, Iterable
@@ -20,7 +19,8 @@ import onnx_ir as ir
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.base import Report, Table
+from onnxsmith.base.report.card import Card, to_html
 from onnxsmith.base.report.parts.edits import Edits
 from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.report.parts.written_files import written as files_written
@@ -341,23 +341,24 @@ class Edit:
         return f"<edit of {self._where}: {several(walk.count_nodes(self.model), 'node')}>"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(walk.node_label(node))}</td><td>{html.escape(walk.op_name(node))}</td>"
-            f"<td>{html.escape(', '.join(map(str, NodeHandle(node).inputs)))}</td>"
-            f"<td>{html.escape(', '.join(map(str, NodeHandle(node).outputs)))}</td></tr>"
-            for node in list(walk.nodes(self.model.graph))[:_SHOWN]
+        """Returns a table of the nodes for a notebook."""
+        rows = tuple(
+            (walk.node_label(node), walk.op_name(node), *(", ".join(map(str, ends)) for ends in _ends(node)))
+            for node in walk.nodes(self.model.graph)
         )
-        more = walk.count_nodes(self.model) - _SHOWN
-        note = f"<p>{more} more nodes</p>" if more > 0 else ""
-        return f"<table><tr><th>node</th><th>operator</th><th>reads</th><th>gives</th></tr>{rows}</table>{note}"
+        nodes = Table(("node", "operator", "reads", "gives"), rows)
+        return to_html(Card(f"edit of {self._where}", several(len(rows), "node"), parts=(("Nodes", (nodes,)),)))
+
+
+def _ends(node: ir.Node) -> tuple[Iterable[object], Iterable[object]]:
+    handle = NodeHandle(node)
+    return handle.inputs, handle.outputs
 
 
 _CONFLICT = (
     "correct the step: the node gets an operand of another shape or type than before: give it one that fits, with the "
     "step wire, or insert a node in front that makes it fit, or leave out the step that changed it; nothing was written"
 )
-_SHOWN = 200
-"""Limits the nodes that a notebook shows. A choice: a page that can be scrolled."""
 
 
 def edit(

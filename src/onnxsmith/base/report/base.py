@@ -201,6 +201,17 @@ class Report:
     schema: int = field(default=SCHEMA_VERSION)
     models: tuple[ModelFile, ...] = ()
 
+    def __repr__(self) -> str:
+        from onnxsmith.base.report.card import in_short  # a card holds blocks, which this module defines
+
+        return in_short("Report", self)
+
+    def _repr_html_(self) -> str:
+        """Returns the report as HTML for a notebook."""
+        from onnxsmith.base.report.card import of_report, to_html
+
+        return to_html(of_report(self))
+
     def part(self, kind: type[_P]) -> _P:
         """Returns the part of that class. Raises LookupError when the report has no such part."""
         for part in self.parts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -11,8 +10,11 @@ from typing import Any, Self
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
+from onnxsmith.base.report.base import Table
+from onnxsmith.base.report.card import Card, to_html
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save
+from onnxsmith.base.words import several
 from onnxsmith.editor.building import build_completion, input_declarations
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import staged
@@ -197,5 +199,6 @@ class Builder(Operators):
             made = "; ".join(repr(Tensor(value, self)) for value in node.outputs if value.name)
             rows.append((node.op_type, operands, made))
         rows += [("output", value.name or "", dtypes.shown(value.dtype) or "") for value in graph.outputs]
-        cells = "".join(f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in row)}</tr>" for row in rows)
-        return f"<table><tr><th>node</th><th>operands</th><th>results</th></tr>{cells}</table>"
+        table = Table(("node", "operands", "results"), tuple(rows))
+        title = f"model in construction: {graph.name}" if graph.name else "model in construction"
+        return to_html(Card(title, several(len(graph), "node"), parts=(("Inputs, nodes and outputs", (table,)),)))

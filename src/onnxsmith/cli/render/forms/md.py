@@ -15,6 +15,7 @@ from onnxsmith.cli.render.forms._markdown import block, code, inline
 from onnxsmith.cli.render.forms._subjects import without_causes
 from onnxsmith.cli.render.forms.base import Form
 from onnxsmith.cli.render.html_report import View
+from onnxsmith.cli.render.opened_parts import opened
 from onnxsmith.cli.render.templates import block_kind, filled, laid_out
 
 _MARK = "<!-- onnxsmith report -->"
@@ -75,14 +76,14 @@ class _Limited:
         headline = f"\n\n**{self._inline(report.headline)}**" if report.headline else ""
         yield f"{_MARK}\n### onnxsmith {inline(report.command)}: {report.verdict.value.upper()}{headline}"
         shown = [(part, blocks) for part, blocks in parts if blocks]
-        opened = [one for one in shown if _matters(one[1])] or ([] if report.problems else shown[:1])
-        for part, blocks in opened:
+        first = opened(shown, has_problems=bool(report.problems))
+        for part, blocks in first:
             yield f"#### {inline(part.title)}\n\n{self._part(blocks)}"
         yield from (self._problem(without_causes(one, report)) for one in report.problems[: self.rows])
         if len(report.problems) > self.rows:
             yield _more(len(report.problems) - self.rows, "problem")
         for part, blocks in shown:
-            if not any(blocks is other for _, other in opened):
+            if not any(blocks is other for _, other in first):
                 yield _folded(part.title, self._part(blocks))
         if report.notes:
             notes = [f"- {self._inline(note)}" for note in report.notes[: self.rows]]
@@ -146,12 +147,6 @@ def _fitting(report: Report, parts: Sequence[tuple[Part, list[Block]]], names: d
             break
         kept.append(section)
     return "\n\n".join([*kept, _more(len(sections) - len(kept), "section")]) + _END
-
-
-def _matters(blocks: Sequence[Block]) -> bool:
-    """Whether a part says what is wrong or what changed: it stands in front, the others are folded."""
-    return any((isinstance(one, Table) and one.is_key) or (isinstance(one, Text) and one.tone is Tone.BAD)
-               for one in blocks)  # fmt: skip
 
 
 def _folded(title: str, text: str) -> str:
