@@ -22,7 +22,7 @@ def all_modules():
             try:
                 importlib.import_module(found.name)
             except ModuleNotFoundError as error:
-                if error.name not in {"torch", "onnxruntime", "openvino", "tract", "iree", "mpmath", "cloudpickle"}:
+                if error.name not in {"torch", "onnxruntime", "openvino", "tract", "iree", "mpmath", "cloudpickle", "mcp", "anyio"}:
                     raise
 
 def remove():

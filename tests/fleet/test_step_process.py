@@ -133,7 +133,7 @@ def test_how_a_step_is_started(tmp_path: Path) -> None:
     result = run(tmp_path, python, verb="baseline check", memory=77)
     assert result.said.split() == [
         str(tmp_path), "here", "none", "-P", "-X", "faulthandler", "-m", "onnxsmith.fleet.step_host", "77", "baseline",
-        "check", "a.onnx", "--json",
+        "check", "--json", "a.onnx",
     ]  # fmt: skip
 
 
@@ -239,7 +239,7 @@ def test_the_host_runs_a_command(tmp_path: Path) -> None:
 
 def test_only_the_report_goes_to_standard_output(tmp_path: Path) -> None:
     """Native code and processes print where they like; the command line keeps standard output for the report."""
-    kept = "import os; from onnxsmith.cli import application; application._keep_output_for_the_report(); "
+    kept = "import os; from onnxsmith.cli import standard_output; standard_output.keep(); "
     code = kept + "os.write(1, b'native'); os.system('echo from a process'); print('{\"verdict\": \"done\"}')"
     result = run(tmp_path, script(tmp_path, hosted(code)))
     assert result.outcome is Outcome.DONE
