@@ -70,7 +70,7 @@ def test_a_read_only_session(folder: Path) -> None:
     assert names(folder) == before
     assert "verify" in stages
     assert "read-only" in errors
-    assert "5 calls; the client has left" in errors
+    assert "4 calls; the client has left" in errors
 
 
 def test_a_session_that_writes(folder: Path) -> None:

@@ -20,6 +20,8 @@ _ROWS = (200, 100, 50, 20, 10, 5, 2, 1)
 """Limits the entries of a list, and `_CHARACTERS` times as many those of a text: the first of these with which the
 report is short enough."""
 _CHARACTERS = 100
+_RENDERED = 2_000_000
+"""Limits the characters of a report, as JSON, that is laid out in tables. A choice: that takes a second."""
 _WIDTH = 120
 _NAMED = 5
 """Limits the lists that the note names. A choice: one line."""
@@ -44,9 +46,9 @@ def of_report(report: dict[str, Any], *, removed: bool, write: bool) -> Answer:
     """Returns the answer for a report as plain data. `removed` says that the written file was removed. `write` says
     whether the server can write the whole report to a file."""
     verdict = Verdict(report["verdict"])
-    text = _shown(report)
     notes = [_UNKEPT] if removed else []
     data, left_out = shortened(report)
+    text = _shown(report) if len(_json(report)) <= _RENDERED else "\n".join(_outline(data))
     if left_out:
         notes.append(_shortening(left_out, write=write))
     head = "\n".join([f"verdict: {verdict.value}", *notes])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from typing import Any, TextIO
 
@@ -29,14 +31,44 @@ from onnxsmith.fleet.step_process import StoppedError, Watch
 _AT_ONCE = 2
 """Limits the calls that run at once; others wait. A choice: a call may use all cores and much memory."""
 
+_CHUNK = 65_536
+"""Limits the bytes that are read at once. The same as the buffer of a pipe under Linux."""
+
 
 def serve(root: Root, permissions: Permissions, seconds: float, output: TextIO) -> int:
     """Serves until the client closes standard input, and returns the number of calls. `seconds` limits the time of each
     call. `output` takes the messages of the protocol."""
     calls = Calls(tools(_usage(), write=permissions.write, code=permissions.code), root, permissions, seconds)
-    with io.TextIOWrapper(os.fdopen(os.dup(0), "rb"), encoding="utf-8", errors="replace") as source:
+    with _source() as source:
         count: int = anyio.run(_serve, calls, source, output)
         return count
+
+
+@contextmanager
+def _source() -> Iterator[TextIO]:
+    """Yields what the client writes to standard input. SIGINT and SIGTERM end it as if the client had left: a thread
+    that reads standard input cannot be stopped, and the server would wait for it."""
+    inner, outer = socket.socketpair()
+
+    def copy() -> None:
+        with suppress(OSError):
+            while data := os.read(0, _CHUNK):
+                outer.sendall(data)
+            outer.shutdown(socket.SHUT_WR)
+
+    def end(_number: int, _frame: object) -> None:
+        with suppress(OSError):
+            outer.shutdown(socket.SHUT_WR)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    threading.Thread(target=copy, daemon=True).start()
+    try:
+        with inner, inner.makefile("r", encoding="utf-8", errors="replace", newline="\n") as source:
+            yield source
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        outer.close()
 
 
 def instructions(root: Root, permissions: Permissions) -> str:
