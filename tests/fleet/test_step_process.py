@@ -216,6 +216,25 @@ def test_all_steps_are_stopped(tmp_path: Path) -> None:
     assert run(tmp_path, script(tmp_path, report(verdict="done"))).outcome is Outcome.DONE
 
 
+def test_a_watch_ends_its_own_step(tmp_path: Path) -> None:
+    """It hears the stages that the step writes. Other steps go on."""
+    stages: list[str] = []
+    watch = step_process.Watch(lambda stage: (stages.append(stage), watch.stop())[0])
+    python = script(tmp_path, f'printf verify > "${step_host.STAGE}"; echo $$ > pid; sleep 1000')
+    with pytest.raises(step_process.StoppedError):
+        step_process.run(
+            "check", [], python=python, folder=str(tmp_path), seconds=MINUTE, memory=0, variables={}, watch=watch
+        )
+    assert stages == ["verify"]
+    assert not is_running(int((tmp_path / "pid").read_text()))
+    other = step_process.Watch(stages.append)
+    python = script(tmp_path, report(verdict="done"))
+    found = step_process.run(
+        "check", [], python=python, folder=str(tmp_path), seconds=MINUTE, memory=0, variables={}, watch=other
+    )
+    assert found.outcome is Outcome.DONE
+
+
 # The host of a step
 
 

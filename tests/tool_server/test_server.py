@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
 import threading
@@ -15,9 +16,12 @@ import pytest
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.cli.commands.mcp import Mcp
 from onnxsmith.cli.tool_server.answers import failure
-from onnxsmith.cli.tool_server.calls import environment
+from onnxsmith.cli.tool_server.calls import Calls, environment
 from onnxsmith.cli.tool_server.command_line import Permissions
 from onnxsmith.cli.tool_server.root import Root
+from onnxsmith.cli.tool_server.tools import tools
+from onnxsmith.cli.usage_schema import usage
+from onnxsmith.fleet import step_process
 from onnxsmith.runtimes import _web_package
 
 
@@ -35,6 +39,21 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(OnnxsmithError) as raised:
         Mcp(str(tmp_path / "absent")).refuse()
     assert raised.value.problem.id == "mcp/no-folder"
+
+
+def test_a_full_disk_is_an_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What nobody foresaw fails the call, and says why."""
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.ENOSPC, "No space left on device", "/tmp/mcp")
+
+    monkeypatch.setattr(step_process, "run", full)
+    calls = Calls(tools(usage(), write=False, code=False), Root(tmp_path.resolve()), Permissions(), 60.0)
+    found = calls.run("op", {"name": "Relu"}, step_process.Watch(lambda _stage: None))
+    assert found.is_error
+    assert "run/disk-full" in found.text
+    unknown = calls.run("simplfy", {}, step_process.Watch(lambda _stage: None))
+    assert "call simplify" in unknown.text
 
 
 def test_node_and_python_load_nothing_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

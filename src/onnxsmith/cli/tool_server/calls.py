@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxsmith.base import folders
-from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base import folders, unexpected
+from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import children
 from onnxsmith.base.words import nearest
@@ -48,11 +48,13 @@ class Calls:
             near = nearest(name, self.tools)
             fix = f"call {near}" if near else f"call one of {', '.join(self.tools)}"
             return failure(name[:80], Problem("mcp/argument", f"there is no tool {name!r:.80}", fix=fix))
-        with folders.beside(Path(os.path.realpath(tempfile.gettempdir())) / "mcp") as temporary:
-            try:
+        try:
+            with folders.beside(Path(os.path.realpath(tempfile.gettempdir())) / "mcp") as temporary:
                 return self._answer(tool, given, watch, temporary)
-            except OnnxsmithError as error:
-                return failure(name, error.problem)
+        except step_process.StoppedError:
+            raise
+        except Exception as error:  # noqa: BLE001 — the SDK would hide what happened
+            return failure(name, unexpected.problem_of(error, "the call"))
 
     def _answer(self, tool: Tool, given: Mapping[str, Any], watch: step_process.Watch, temporary: Path) -> Answer:
         outputs = temporary / "outputs"

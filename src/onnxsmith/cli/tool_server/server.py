@@ -129,7 +129,7 @@ async def _called(
     def hear(stage: str) -> None:
         nonlocal stages
         stages += 1
-        with suppress(RuntimeError):  # the server has ended
+        with suppress(RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError):  # the client has left
             anyio.from_thread.run(progress, float(stages), None, stage)
 
     watch = Watch(hear)
