@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,24 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "outside.onnx").write_bytes((root / "a.onnx").read_bytes())
     (root / "link.onnx").symlink_to("../outside.onnx")
     return root
+
+
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts servers, which end with the test."""
+    servers: list[subprocess.Popen[bytes]] = []
+
+    def begin(*words: Any) -> subprocess.Popen[bytes]:
+        servers.append(started(*words))
+        return servers[-1]
+
+    yield begin
+    for server in servers:
+        server.kill()
+        server.communicate()
 
 
 def names(folder: Path) -> list[str]:
@@ -91,26 +110,24 @@ def test_a_session_that_writes(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("leaves", ["closes", "kills", "terminates"])
-def test_nothing_runs_when_the_client_has_left(folder: Path, leaves: str) -> None:
-    server = started(folder, "--allow-code")
+def test_nothing_runs_when_the_client_has_left(folder: Path, start: Start, leaves: str) -> None:
+    server = start(folder, "--allow-code")
     call(server, 1, "export", model="waits.py:build")
     until(lambda: (folder / "pids").exists())
     processes = [int(text) for text in (folder / "pids").read_text().split()]
     assert all(map(is_running, processes))
-    assert server.stdin is not None
     if leaves == "closes":
-        server.stdin.close()
+        server.communicate(timeout=MINUTE)
     else:
         server.send_signal(signal.SIGKILL if leaves == "kills" else signal.SIGTERM)
-    server.wait(MINUTE)
+        server.wait(MINUTE)
     until(lambda: not any(map(is_running, processes)))
     assert names(folder) == ["a.onnx", "b.onnx", "link.onnx", "pids", "waits.py"]
-    ended(server)
 
 
-def test_a_cancelled_call_ends_its_process_and_the_session_goes_on(folder: Path) -> None:
+def test_a_cancelled_call_ends_its_process_and_the_session_goes_on(folder: Path, start: Start) -> None:
     """Standard output has the messages of the protocol only."""
-    server = started(folder, "--allow-code")
+    server = start(folder, "--allow-code")
     call(server, 1, "export", model="waits.py:build")
     until(lambda: (folder / "pids").exists())
     processes = [int(text) for text in (folder / "pids").read_text().split()]
@@ -121,18 +138,7 @@ def test_a_cancelled_call_ends_its_process_and_the_session_goes_on(folder: Path)
     while answers[-1]["id"] != 2:
         answers.append(received(server))
     assert answers[-1]["result"]["structuredContent"]["verdict"] == "done"
-    assert server.stdin is not None
-    server.stdin.close()
-    assert server.stdout is not None
-    assert server.stdout.read() == b""
-    ended(server)
-
-
-def ended(server: subprocess.Popen[bytes]) -> None:
-    server.wait(MINUTE)
-    for stream in (server.stdin, server.stdout):
-        assert stream is not None
-        stream.close()
+    assert server.communicate(timeout=MINUTE)[0] == b""
 
 
 def test_a_process_without_a_report(folder: Path) -> None:
