@@ -14,6 +14,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(onnxsmith.__file__).parents[
 ABSENT = """
 import importlib, os, pkgutil, signal, subprocess, sys
 
+EXTRAS = {"torch", "onnxruntime", "openvino", "tract", "iree", "mpmath", "cloudpickle", "mcp", "anyio"}
+
 def all_modules():
     import onnxsmith
     failed = []
@@ -22,7 +24,7 @@ def all_modules():
             try:
                 importlib.import_module(found.name)
             except ModuleNotFoundError as error:
-                if error.name not in {"torch", "onnxruntime", "openvino", "tract", "iree", "mpmath", "cloudpickle"}:
+                if error.name not in EXTRAS:
                     raise
 
 def remove():

@@ -35,7 +35,7 @@ def test_the_pythons_of_the_classifiers_are_those_that_were_run() -> None:
 def requirements() -> dict[str, str]:
     """The packages that users install, torch among them, with their versions as in pyproject.toml."""
     extras = PROJECT["optional-dependencies"]
-    names = ("cpu", "openvino", "tract", "iree", "nncf", "torch")
+    names = ("cpu", "openvino", "tract", "iree", "nncf", "mcp", "torch")
     entries = [*PROJECT["dependencies"], *(entry for name in names for entry in extras[name])]
     split = (re.fullmatch(r"([\w-]+)(\S+?)(;.*)?", entry) for entry in entries)
     return {match[1]: match[2] for match in split if match is not None}

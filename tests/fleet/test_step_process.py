@@ -133,7 +133,7 @@ def test_how_a_step_is_started(tmp_path: Path) -> None:
     result = run(tmp_path, python, verb="baseline check", memory=77)
     assert result.said.split() == [
         str(tmp_path), "here", "none", "-P", "-X", "faulthandler", "-m", "onnxsmith.fleet.step_host", "77", "baseline",
-        "check", "a.onnx", "--json",
+        "check", "--json", "a.onnx",
     ]  # fmt: skip
 
 
@@ -216,6 +216,25 @@ def test_all_steps_are_stopped(tmp_path: Path) -> None:
     assert run(tmp_path, script(tmp_path, report(verdict="done"))).outcome is Outcome.DONE
 
 
+def test_a_watch_ends_its_own_step(tmp_path: Path) -> None:
+    """It hears the stages that the step writes. Other steps go on."""
+    stages: list[str] = []
+    watch = step_process.Watch(lambda stage: (stages.append(stage), watch.stop())[0])
+    python = script(tmp_path, f'printf verify > "${step_host.STAGE}"; echo $$ > pid; sleep 1000')
+    with pytest.raises(step_process.StoppedError):
+        step_process.run(
+            "check", [], python=python, folder=str(tmp_path), seconds=MINUTE, memory=0, variables={}, watch=watch
+        )
+    assert stages == ["verify"]
+    assert not is_running(int((tmp_path / "pid").read_text()))
+    other = step_process.Watch(stages.append)
+    python = script(tmp_path, report(verdict="done"))
+    found = step_process.run(
+        "check", [], python=python, folder=str(tmp_path), seconds=MINUTE, memory=0, variables={}, watch=other
+    )
+    assert found.outcome is Outcome.DONE
+
+
 # The host of a step
 
 
@@ -239,7 +258,7 @@ def test_the_host_runs_a_command(tmp_path: Path) -> None:
 
 def test_only_the_report_goes_to_standard_output(tmp_path: Path) -> None:
     """Native code and processes print where they like; the command line keeps standard output for the report."""
-    kept = "import os; from onnxsmith.cli import application; application._keep_output_for_the_report(); "
+    kept = "import os; from onnxsmith.cli import standard_output; standard_output.keep(); "
     code = kept + "os.write(1, b'native'); os.system('echo from a process'); print('{\"verdict\": \"done\"}')"
     result = run(tmp_path, script(tmp_path, hosted(code)))
     assert result.outcome is Outcome.DONE

@@ -30,6 +30,7 @@ NEWEST_TESTED: Mapping[str, str] = {
     "iree-base-compiler": "3.13.0",
     "iree-base-runtime": "3.13.0",
     "nncf": "3.4.0",
+    "mcp": "2.3.0",
     "mpmath": "1.3.0",
     "cloudpickle": "3.1.3",
 }

@@ -26,7 +26,7 @@ from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.spelling import typed
-from onnxsmith.cli import command_list, command_parameters, forgiving
+from onnxsmith.cli import command_list, command_parameters, forgiving, standard_output
 from onnxsmith.cli.commands.base import Command
 from onnxsmith.cli.help.situations import PURPOSE
 from onnxsmith.cli.interruption import Interruption
@@ -59,7 +59,7 @@ def main(begin: float | None = None) -> None:
     process was started for this command."""
     _process[:] = [begin] if begin is not None else []
     if begin is not None:
-        _keep_output_for_the_report()
+        standard_output.keep()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # show a question mark where the terminal cannot show a character
@@ -79,16 +79,6 @@ def main(begin: float | None = None) -> None:
         with contextlib.suppress(OSError):
             _discard_output()
         sys.exit(2)
-
-
-def _keep_output_for_the_report() -> None:
-    """Lets `sys.stdout` alone write to the standard output of the process. What native code or a started process prints
-    there goes to standard error, also what is still in a buffer of C when the process ends."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # a closed stream stays as it is
-        sys.stdout.flush()
-        output = os.dup(sys.stdout.fileno())
-        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        sys.stdout = os.fdopen(output, "w", encoding=sys.stdout.encoding)
 
 
 def _discard_output() -> None:

@@ -58,7 +58,8 @@ class Command(typer.core.TyperCommand):
         """Puts the option's value behind the other words before they are parsed."""
         arguments = [one for one in self.params if isinstance(one, typer.core.TyperArgument)]
         options = {text for one in self.params if isinstance(one, typer.core.TyperOption) for text in one.opts}
-        if "--help-all" in args and not ctx.resilient_parsing:
+        before = args[: args.index(_NO_MORE_OPTIONS)] if _NO_MORE_OPTIONS in args else args
+        if "--help-all" in before and not ctx.resilient_parsing:
             ctx.meta[ALL] = True
             typer.echo(ctx.get_help())
             ctx.exit()
@@ -118,14 +119,19 @@ class _Plain:
         return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
 
 
+_NO_MORE_OPTIONS = "--"
+
 _AS_GIVEN = (str, str | None, bool, bool | None)
 
 
 def _as_argument(args: list[str], option: str, options: set[str]) -> list[str]:
-    """Moves the value of `option` to the end, unless the command has such an option."""
+    """Moves the value of `option` to the end, unless the command has such an option. Words behind `--` are no
+    options."""
     if option in options:
         return args
     for place, word in enumerate(args):
+        if word == _NO_MORE_OPTIONS:
+            break
         if word == option and place + 1 < len(args):
             return [*args[:place], *args[place + 2 :], args[place + 1]]
         if word.startswith(f"{option}="):

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -27,6 +27,9 @@ _TAIL = 16_000
 """Limits the bytes of standard error that a row keeps. A choice: the stack of a crash, with the names of the extension
 modules that Python lists below it, takes some 10,000."""
 
+_EVERY = 0.1
+"""Seconds between two looks at a watched step. A choice: a reader does not notice it."""
+
 _running: set[subprocess.Popen[bytes]] = set()
 _lock = threading.Lock()
 _stopped = threading.Event()
@@ -34,6 +37,22 @@ _stopped = threading.Event()
 
 class StoppedError(Exception):
     """The run was stopped while the step ran, so that the step has no result."""
+
+
+class Watch:
+    """Follows one running step from another thread, and ends it. `hear` is called with each stage that begins."""
+
+    def __init__(self, hear: Callable[[str], None]) -> None:
+        self.hear = hear
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Ends the step, also if it has not begun. It raises StoppedError where it was called."""
+        self._stopped.set()
+
+    def is_stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopped.is_set()
 
 
 def stop_all() -> None:
@@ -64,23 +83,24 @@ def run(
     seconds: float,
     memory: int,
     variables: Mapping[str, str],
+    watch: Watch | None = None,
 ) -> StepResult:
-    """Runs `onnxsmith VERB WORDS --json` in `folder`, and returns how it ended. `seconds` and `memory` (bytes) are
-    limits, 0 for none.
+    """Runs `onnxsmith VERB --json WORDS` in `folder`, and returns how it ended. `seconds` and `memory` (bytes) are
+    limits, 0 for none. `watch` follows the step.
 
     Raises:
-        StoppedError: `stop_all` was called.
+        StoppedError: `stop_all` was called, or `stop` of the watch.
         OSError: the process could not be started.
     """
     hosted = ["-P", "-X", "faulthandler", "-m", "onnxsmith.fleet.step_host"]
-    command = [python, *hosted, str(memory), *verb.split(), *words, "--json"]
+    command = [python, *hosted, str(memory), *verb.split(), "--json", *words]
     began, kills = time.monotonic(), machine.HERE.memory_kills()
     # Files, not pipes: a pipe would stay open as long as any process that the step started.
     with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said, _stage_file() as stage:
         process = _started(command, folder, {**variables, STAGE: str(stage)}, printed, said)
         is_late = False
         try:
-            process.wait(seconds or None)
+            _wait(process, seconds, watch, stage)
         except subprocess.TimeoutExpired:
             is_late = True
         finally:
@@ -100,6 +120,33 @@ def run(
     else:
         outcome, headline, problem = _outcome(process, report, tail, memory, was_short=was_short)
     return StepResult(verb, typed, outcome, headline, passed, problem, report, "" if report is not None else tail)
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float, watch: Watch | None, stage: Path) -> None:
+    """Waits for the end of the process, and tells a watch what the process is doing.
+
+    Raises:
+        subprocess.TimeoutExpired: the process takes longer than `seconds`.
+        StoppedError: the watch was stopped.
+    """
+    if watch is None:
+        process.wait(seconds or None)
+        return
+    begin, told = time.monotonic(), ""
+    while True:
+        if watch.is_stopped():
+            raise StoppedError
+        if (doing := _text(stage)) not in ("", told):
+            told = doing
+            watch.hear(doing)
+        left = begin + seconds - time.monotonic() if seconds else _EVERY
+        try:
+            process.wait(max(min(_EVERY, left), 0.0))
+        except subprocess.TimeoutExpired:
+            if left <= 0:
+                raise
+        else:
+            return
 
 
 def _started(

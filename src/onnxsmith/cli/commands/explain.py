@@ -33,7 +33,7 @@ class Explain(Command):
         "a rule (fuse/conv-batchnorm) or a cause (tensorrt/if-shapes); 'all' lists the ids",
         metavar="ID",
     )
-    model: str = argument("the .onnx file that the message is about", default="", metavar="MODEL")
+    model: str = argument("the .onnx file that the message is about", default="", metavar="MODEL", reads=True)
 
     def run(self) -> Report:
         from onnxsmith.viewer.inspection.explain import explain

@@ -22,7 +22,9 @@ class Inspect(Command):
         ("Write the weights to a file of numpy", "onnxsmith inspect net.onnx --weights weights.npz"),
     )
 
-    model: str = argument("an .onnx file, or ONNX text in .onnxtxt; with --program also a torch model", metavar="MODEL")
+    model: str = argument(
+        "an .onnx file, or ONNX text in .onnxtxt; with --program also a torch model", metavar="MODEL", reads=True
+    )
     item: str = argument("the name of a node, tensor, input or output", default="", metavar="NAME")
     nodes: bool = flag("list every node, with inferred shapes, torch module and source line")
     tensors: bool = flag("list every weight, with range, mean, standard deviation and suspicious values")
@@ -38,7 +40,9 @@ class Inspect(Command):
     program: bool = flag(
         "show the torch program beside the nodes that came from each line; MODEL may be file.py:factory"
     )
-    onnx: str | None = option("with --program on a torch model: the .onnx file whose nodes are shown", metavar="FILE")
+    onnx: str | None = option(
+        "with --program on a torch model: the .onnx file whose nodes are shown", metavar="FILE", reads=True
+    )
     text: bool = flag("print the model as ONNX text, without weights")
 
     def shown(self) -> tuple[str, ...]:

@@ -14,6 +14,6 @@ SITUATIONS = (
          "inline", "outline", "strip"),
     ),
     ("Smaller and faster", ("quantize", "prune", "bench")),
-    ("Ship", ("check", "run", "bundle", "baseline", "fleet", "guard", "verify-record")),
+    ("Ship", ("check", "run", "bundle", "baseline", "fleet", "guard", "verify-record", "mcp")),
 )  # fmt: skip
 """Lists the commands under the title of their situation, the first to know first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import textwrap
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -36,6 +37,14 @@ def console(width: int | None = None, *, stderr: bool = False) -> Console:
     """Makes a console on standard output, or on standard error. It prints words such as `:x:` as they are, where rich
     would print a picture."""
     return _Console(width=width, stderr=stderr, emoji=False)
+
+
+def plain(report: Report, width: int) -> str:
+    """Returns the report as a terminal of this width shows it, without colours and spaces at the ends of lines."""
+    file = io.StringIO()
+    printed = _Console(width=width, file=file, force_terminal=False, color_system=None, emoji=False)
+    show(report, printed)
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines()).strip()
 
 
 _ROWS = (24, 16, 12, 8, 6, 4, 3, 2, 1)

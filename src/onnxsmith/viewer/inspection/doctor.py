@@ -40,6 +40,7 @@ _OPTIONAL = {
     "iree-base-compiler": ("running models as IREE does", "pip install 'onnxsmith[iree]'"),
     "iree-base-runtime": ("running models as IREE does", "pip install 'onnxsmith[iree]'"),
     "tensorrt-rtx-cu13": ("asking TensorRT's parser and builder, without a GPU", "pip install tensorrt-rtx-cu13"),
+    "mcp": ("tools for agents: `onnxsmith mcp`", "pip install 'onnxsmith[mcp]'"),
     "nncf": ("a second quantiser of `quantize`", "pip install 'onnxsmith[nncf]'"),
     "torch": ("export, and torch as reference", "pip install 'onnxsmith[torch]'"),
 }
