@@ -33,15 +33,15 @@ _CORE = {
     "safetensors": "weights of torch models",
 }
 _OPTIONAL = {
-    "onnxruntime": ("running models on the CPU", "pip install 'onnxsmith[cpu]'"),
-    "onnxruntime-gpu": ("running models on CUDA, in place of onnxruntime", "pip install 'onnxsmith[gpu]'"),
-    "openvino": ("running models as OpenVINO does", "pip install 'onnxsmith[openvino]'"),
-    "tract": ("running models as tract does", "pip install 'onnxsmith[tract]'"),
-    "iree-base-compiler": ("running models as IREE does", "pip install 'onnxsmith[iree]'"),
-    "iree-base-runtime": ("running models as IREE does", "pip install 'onnxsmith[iree]'"),
+    "onnxruntime": ("running models on the CPU", 'pip install "onnxsmith[cpu]"'),
+    "onnxruntime-gpu": ("running models on CUDA, in place of onnxruntime", 'pip install "onnxsmith[gpu]"'),
+    "openvino": ("running models as OpenVINO does", 'pip install "onnxsmith[openvino]"'),
+    "tract": ("running models as tract does", 'pip install "onnxsmith[tract]"'),
+    "iree-base-compiler": ("running models as IREE does", 'pip install "onnxsmith[iree]"'),
+    "iree-base-runtime": ("running models as IREE does", 'pip install "onnxsmith[iree]"'),
     "tensorrt-rtx-cu13": ("asking TensorRT's parser and builder, without a GPU", "pip install tensorrt-rtx-cu13"),
-    "nncf": ("a second quantiser of `quantize`", "pip install 'onnxsmith[nncf]'"),
-    "torch": ("export, and torch as reference", "pip install 'onnxsmith[torch]'"),
+    "nncf": ("a second quantiser of `quantize`", 'pip install "onnxsmith[nncf]"'),
+    "torch": ("export, and torch as reference", 'pip install "onnxsmith[torch]"'),
 }
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-qnn")
 """Lists the distributions that all install a package called `onnxruntime`."""
@@ -206,7 +206,7 @@ def _runtimes(found: Found) -> Iterator[Problem]:
 def _anew(installed: Sequence[str], extra: str = "") -> str:
     """Returns the command that removes these distributions of onnxruntime, and installs one."""
     wanted = extra or ("gpu" if installed == ["onnxruntime-gpu"] else "cpu")
-    return f"`pip uninstall -y {' '.join(installed)} && pip install 'onnxsmith[{wanted}]'`"
+    return f'`pip uninstall -y {" ".join(installed)} && pip install "onnxsmith[{wanted}]"`'
 
 
 def _providers(found: Found) -> Iterator[Problem]:
