@@ -16,7 +16,7 @@ from tests.docs.test_help import COMMANDS, KEY, OTHER_PROGRAMS, prepared
 __all__ = ["prepared"]
 
 ABSENT = '''
-"""Hides packages from imports, from `find_spec` and from the list of what is installed. Python imports this at start."""
+"""Hides packages from imports, `find_spec` and the list of installed packages. Python imports this at start."""
 import os, sys
 from importlib.machinery import PathFinder
 

@@ -65,6 +65,7 @@ def profiled(ready: Ready, values: Mapping[str, Any], *, seconds: float, usual: 
         OnnxsmithError: `bench/no-profile` if onnxsmith can read no profiler of the runtime.
     """
     refuse_unreadable(ready)
+    assert ready.side.model is not None
     numbered = Numbered(load(ready.side.model))
     runs = _SKIPPED + max(_FEWEST, min(_MOST, int(seconds / max(usual, 1e-6))))
     with ready.subject.runtime.prepare(numbered.model, ready.subject.options) as session:
