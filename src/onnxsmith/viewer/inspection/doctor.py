@@ -21,6 +21,7 @@ from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.environment import Environment, Package, Provider
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.system import memory_limit
 from onnxsmith.base.words import several
 
 _CORE = {
@@ -93,6 +94,7 @@ def doctor() -> Report:
         parts=(_environment(found),),
         problems=problems,
         headline=f"{several(count, 'problem')} found" if count else "no problem found",
+        notes=tuple(filter(None, [memory_limit.HERE.missing])),
     )
 
 
