@@ -64,7 +64,9 @@ def _free(path: Path) -> str:
 def _is_ours(path: Path) -> bool:
     entries = {entry.name for entry in path.iterdir()}
     readme = path / "README.md"
-    return not entries or (readme.is_file() and readme.read_text(errors="replace").startswith(f"<!-- {_MARK}"))
+    return not entries or (
+        readme.is_file() and readme.read_text(encoding="utf-8", errors="replace").startswith(f"<!-- {_MARK}")
+    )
 
 
 def write(target: Path, case: Case, oracle: Oracle) -> list[Path]:

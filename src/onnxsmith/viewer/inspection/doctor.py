@@ -292,7 +292,9 @@ def _web() -> list[Package]:
     number = None
     if node is not None:
         with contextlib.suppress(OSError, subprocess.SubprocessError):  # a broken Node.js counts as missing
-            done = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=20, check=True)
+            done = subprocess.run(
+                [node, "--version"], capture_output=True, encoding="utf-8", errors="replace", timeout=20, check=True
+            )
             number = done.stdout.strip().removeprefix("v")
     version = None if folder is None else _web_package.version(folder)
     use = "running models as browsers do"
