@@ -64,6 +64,19 @@ from onnxsmith.runtimes import _idle
 _idle.end_all()
 """
 
+SAYS = """
+from unittest import mock
+from onnxsmith.base.system import memory_limit
+from onnxsmith.cli import application
+for words in (["doctor"], ["fleet", "run", "p.toml"]):
+    sys.argv = ["onnxsmith", *words]
+    with mock.patch.object(memory_limit, "HERE", memory_limit.NoLimit()):
+        try:
+            application.main()
+        except SystemExit as stop:
+            assert not stop.code, stop.code
+"""
+
 
 def ran(code: str, folder: Path) -> str:
     done = subprocess.run(
@@ -90,3 +103,14 @@ def test_a_model_is_simplified_verified_and_written(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     ran(WORKS, tmp_path)
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["small.onnx"]
+
+
+def test_a_limit_of_memory_that_does_not_hold_is_said(tmp_path: Path) -> None:
+    """`doctor` says so for the runtimes, `fleet run` for the limit of a plan."""
+    source = '<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (float[n] y) { y = Neg(x) }'
+    (tmp_path / "m.onnxtxt").write_text(source, encoding="utf-8")
+    plan = 'models = ["m.onnxtxt"]\nsteps = ["inspect"]\nworkers = 1\nmemory_limit = "4GB"\n'
+    (tmp_path / "p.toml").write_text(plan, encoding="utf-8")
+    done = ran(SAYS, tmp_path)
+    assert done.count("this system has no memory limit for processes") == 2
+    assert "memory_limit of the plan does not hold" in done

@@ -142,4 +142,4 @@ def test_without_torch_the_problem_says_what_to_install(folder: Path, monkeypatc
 def _missing() -> object:
     from onnxsmith.base.problem import Problem
 
-    return Problem("runtime/missing", "torch is not installed", fix="pip install 'onnxsmith[torch]'")
+    return Problem("runtime/missing", "torch is not installed", fix='pip install "onnxsmith[torch]"')

@@ -126,7 +126,7 @@ CASES: list[Case | Call] = [
         "doctor/two-onnxruntimes",
         lambda: found({"onnxruntime": NEW, "onnxruntime-gpu": NEW}),
         lambda: found({"onnxruntime-gpu": NEW}),
-        ["`pip uninstall -y onnxruntime onnxruntime-gpu && pip install 'onnxsmith[gpu]'`"],
+        ['`pip uninstall -y onnxruntime onnxruntime-gpu && pip install "onnxsmith[gpu]"`'],
     ),
     Call(
         "doctor/old-onnxruntime",

@@ -161,7 +161,7 @@ def test_without_nncf_it_is_refused_with_the_line_that_installs_it(
     path = stored(classifier(), tmp_path)
     with refused("quantize/not-installed") as refusal:
         quantized(path, to=to, data=samples(path), metric="top1")
-    assert "pip install 'onnxsmith[nncf]'" in refusal.problem.fix
+    assert 'pip install "onnxsmith[nncf]"' in refusal.problem.fix
 
 
 def test_auto_says_that_nncf_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

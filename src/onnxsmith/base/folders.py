@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from onnxsmith.base.system import locks
+from onnxsmith.base.system import locks, moving
 
 _MARK = "onnxsmith"
 _LOCK = ".owner"
@@ -65,7 +65,7 @@ def move(place: Path, target: Path, beside: Path) -> None:
     if target.is_dir():
         target.rename(old)
     try:
-        place.rename(target)
+        moving.HERE.move(place, target)
     except BaseException:
         if old.is_dir():
             old.rename(target)
@@ -97,6 +97,8 @@ def _owned(prefix: str, parent: Path) -> Iterator[Path]:
         if lock is not None:
             os.close(lock)  # before removing: that needs a free file descriptor, and perhaps there is no other
         _remove(folder)
+        if lock is not None:
+            _leave_to_others(folder)
 
 
 def _remove(folder: Path) -> None:
@@ -108,8 +110,16 @@ def _remove(folder: Path) -> None:
         folder.rmdir()
 
 
+def _leave_to_others(folder: Path) -> None:
+    """Marks what could not be removed as a dead process's folder: Windows keeps a file that this process has mapped."""
+    if folder.exists():
+        with contextlib.suppress(OSError):
+            (folder / _LOCK).touch()
+
+
 def _remove_if_left(folder: Path) -> None:
     if folder.is_symlink():
         return
     with contextlib.suppress(OSError), locks.HERE.taken_over(folder / _LOCK):
         _remove(folder)
+        _leave_to_others(folder)

@@ -23,6 +23,7 @@ from onnxsmith.base.report.parts.verification import Verification, nothing_verif
 from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save, Verify, verifying
+from onnxsmith.base.system import moving
 from onnxsmith.base.words import first_few, several
 from onnxsmith.editor.node_selectors import Selecting, shown
 from onnxsmith.editor.piecewise import compared_in_turn
@@ -127,7 +128,7 @@ def split(
             if good:
                 if target.is_dir():
                     target.rmdir()
-                place.rename(target)
+                moving.HERE.move(place, target)
                 done = Written({str(file): file.stat().st_size for file in sorted(target.iterdir())})
     name = str(source) if isinstance(source, str | Path) else "the given model"
     report = Report(

@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -206,6 +207,16 @@ def _from_package(name: str, target: str) -> ModuleType:
         raise _import_failed(error, target) from error
 
 
+def _installing(error: BaseException, otherwise: str = "") -> str:
+    """Returns how to install the module that an import lacked; "" for other errors. torch comes with the packages that
+    exporting needs."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return ""
+    if error.name.partition(".")[0] == "torch" and find_spec("torch") is None:
+        return '`pip install "onnxsmith[torch]"`'
+    return f"`pip install {error.name}`, if that is its name on PyPI{otherwise}"
+
+
 def _import_failed(error: BaseException, target: str) -> OnnxsmithError:
     lines = user_lines(error)
     through = f" (by way of {', '.join(lines[:-1])})" if len(lines) > 1 else ""
@@ -214,9 +225,7 @@ def _import_failed(error: BaseException, target: str) -> OnnxsmithError:
         f"importing {target.rpartition(':')[0]!r} failed",
         where=user_line(error),
         why=f"{type(error).__name__}: {error}{through}",
-        fix=f"`pip install {error.name}`, if that is its name on PyPI; or check the path"
-        if isinstance(error, ModuleNotFoundError) and error.name
-        else "run the file with python and fix the error",
+        fix=_installing(error, "; or check the path") or "run the file with python and fix the error",
     )
 
 
@@ -349,9 +358,7 @@ def _call(factory: Callable[[], Any], target: str) -> TorchModel:
             "the factory raised an error",
             where=user_line(error) or target,
             why=f"{type(error).__name__}: {error}",
-            fix=f"`pip install {error.name}`, if that is its name on PyPI"
-            if isinstance(error, ModuleNotFoundError) and error.name
-            else "call the factory in python and fix the error",
+            fix=_installing(error) or "call the factory in python and fix the error",
         ) from error
     return as_model(made, target)
 

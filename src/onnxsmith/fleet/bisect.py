@@ -192,7 +192,9 @@ def _between(package: str, good: str, bad: str) -> list[str]:
     low, high = sorted((good, bad), key=release)
     command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check"]
     try:
-        printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+        printed = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", check=True, timeout=120
+        ).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise problem(
             "fleet/versions",

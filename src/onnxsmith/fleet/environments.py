@@ -71,7 +71,12 @@ def versions_of(python: str) -> dict[str, str]:
         return _own_versions()
     try:
         printed = subprocess.run(
-            [python, "-c", _VERSIONS, *_LIBRARIES, "onnxsmith"], capture_output=True, text=True, timeout=120, check=True
+            [python, "-c", _VERSIONS, *_LIBRARIES, "onnxsmith"],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=120,
+            check=True,
         ).stdout
         return dict(json.loads(printed))
     except (OSError, subprocess.SubprocessError, ValueError) as error:
@@ -178,7 +183,7 @@ def _uv(environment: Environment) -> str:
 
 def _run(environment: Environment, command: Sequence[str]) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=True).stdout
     except subprocess.CalledProcessError as error:
         raise _unmade(environment, str(error.stderr)[-_TAIL:].strip()) from error
     except OSError as error:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import problem
@@ -106,9 +106,9 @@ def chosen(cells: Sequence[Cell], path: str | Path, model: str, setting: str, en
 def _is_short_for(short: str, name: str) -> bool:
     """Whether a name without its folder and ending is meant by a shorter one: `speech` for `models/speech.onnx`,
     `build` for `nets.py:build`."""
-    file, is_factory, function = name.partition(":")
-    if is_factory and "://" not in name:
-        return short in (function, f"{Path(file).name}:{function}")
+    file, is_factory, function = name.rpartition(":")  # the first colon may be that of a drive, C:\nets.py:build
+    if is_factory and all(part.isidentifier() for part in function.split(".")):
+        return short in (function, f"{PureWindowsPath(file).name}:{function}")
     return Path(name).stem == Path(short).stem
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.parts.fleet import FleetMatrix
+from onnxsmith.base.system import memory_limit
 from onnxsmith.base.words import first_few, several
 from onnxsmith.fleet import cells as cell_lists
 from onnxsmith.fleet import tables
@@ -46,6 +47,14 @@ def of_run(table: FleetMatrix, progress: Progress) -> list[str]:
     if progress.died:
         notes.append(f"workers that went away: {first_few(progress.died, _SHOWN)}")
     return [*notes, *[f"workers died; ran again, each alone: {several(progress.alone, 'cell')}"] * bool(progress.alone)]
+
+
+def unlimited(everything: Sequence[Cell]) -> tuple[str, ...]:
+    """Returns a note that the memory limit of the plan does not hold on this system; nothing if it does."""
+    missing = memory_limit.HERE.missing
+    return (f"memory_limit of the plan does not hold: {missing}",) * (
+        bool(missing) and any(cell.limits.bytes for cell in everything)
+    )
 
 
 def empty(shard: tuple[int, int] | None, everything: Sequence[Cell]) -> tuple[str, ...]:

@@ -89,7 +89,13 @@ def run(path: str | Path, settings: Settings = USUAL) -> Report:
         table = tables.matrix(store, shown, since, computed=job.progress.computed, reused=reused)
         stopped = run_notes.with_kept(stopped, table, _again(path, settings, current.name))
         empty = run_notes.empty(settings.shard, everything) if not cells else ()
-        notes = [*run_notes.of_run(table, job.progress), *empty, *unkept, *tables.damaged(store)]
+        notes = [
+            *run_notes.of_run(table, job.progress),
+            *run_notes.unlimited(everything),
+            *empty,
+            *unkept,
+            *tables.damaged(store),
+        ]
         report = tables.report("fleet run", table, stopped, notes)
         return _timed(report, clock)
 

@@ -45,7 +45,7 @@ class Engine:
         return Problem(
             "quantize/not-installed",
             f"{self.title} is not installed",
-            fix=f"`pip install 'onnxsmith[{self.extra}]'`; or try another --to",
+            fix=f'`pip install "onnxsmith[{self.extra}]"`; or try another --to',
         )
 
     def seconds(self, weight: int) -> float:

@@ -22,7 +22,7 @@ def not_installed(what: str, module: str, extra: str) -> Problem | None:
     return Problem(
         "runtime/not-installed",
         f"{what} is not installed",
-        fix=f"`pip install 'onnxsmith[{extra}]'`; or {_OTHERS}",
+        fix=f'`pip install "onnxsmith[{extra}]"`',
     )
 
 

@@ -45,7 +45,7 @@ bits."""
 _OF_GPU = ("CUDAExecutionProvider", "TensorrtExecutionProvider")
 _INSTALLED = (
     "use --provider cpu; or install the build that has it: `pip uninstall -y onnxruntime && pip install "
-    "'onnxsmith[gpu]'`"
+    '"onnxsmith[gpu]"`'
 )
 
 

@@ -38,8 +38,7 @@ class OnnxRuntime(Runtime):
         return Problem(
             "runtime/not-installed",
             "onnxruntime is not installed",
-            fix="`pip install 'onnxsmith[cpu]'`, or `pip install 'onnxsmith[gpu]'` for CUDA; "
-            "or use --runtime reference",
+            fix='`pip install "onnxsmith[cpu]"`, or `pip install "onnxsmith[gpu]"` for CUDA',
         )
 
     def newest_opset(self) -> int:

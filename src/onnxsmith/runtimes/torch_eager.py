@@ -76,7 +76,7 @@ class TorchEager(Runtime):
     def missing(self) -> Problem | None:
         if find_spec("torch") is not None:
             return None
-        return Problem("runtime/not-installed", "torch is not installed", fix="`pip install 'onnxsmith[torch]'`")
+        return Problem("runtime/not-installed", "torch is not installed", fix='`pip install "onnxsmith[torch]"`')
 
     def prepare(self, source: Source, options: Options | None = None) -> Session:
         if not isinstance(source, TorchProgram):

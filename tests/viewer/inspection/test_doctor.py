@@ -193,4 +193,4 @@ def test_what_is_optional_is_listed_with_its_command(monkeypatch: pytest.MonkeyP
     packages = {package.name: package for package in report.part(Environment).packages}
     assert not report.problems
     assert packages["torch"].version is None
-    assert packages["torch"].install == "pip install 'onnxsmith[torch]'"
+    assert packages["torch"].install == 'pip install "onnxsmith[torch]"'

@@ -8,6 +8,7 @@ import sys
 from abc import ABC, abstractmethod
 from pathlib import Path
 from types import ModuleType
+from typing import ClassVar
 
 _resource: ModuleType | None
 try:
@@ -21,6 +22,9 @@ _OF_FREE = 0.75
 
 class MemoryLimit(ABC):
     """Keeps processes from taking more memory than they may."""
+
+    missing: ClassVar[str] = ""
+    """Says that the system sets no limit; "" if it does."""
 
     @abstractmethod
     def hold(self, limit: int) -> int:
@@ -88,6 +92,8 @@ class DataLimit(MemoryLimit):
 class NoLimit(MemoryLimit):
     """Other systems have no limit: macOS accepts RLIMIT_DATA but does not count mapped memory, and Windows has no such
     limit."""
+
+    missing = "this system has no memory limit for processes: only their time is limited"
 
     def hold(self, limit: int) -> int:
         return 0

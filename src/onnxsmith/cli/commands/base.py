@@ -67,3 +67,11 @@ class Command(ABC):
     @abstractmethod
     def run(self) -> Report:
         """Runs the command. Raises OnnxsmithError for an error that the user can fix."""
+
+
+def refuse_missing(*runtimes: str) -> None:
+    """Raises `runtime/not-installed` if a runtime that a command cannot do without is not installed."""
+    from onnxsmith.runtimes.base import get
+
+    for name in runtimes:
+        get(name)

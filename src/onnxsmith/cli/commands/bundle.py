@@ -165,6 +165,16 @@ class Check(Command):
     def shown(self) -> tuple[str, ...]:
         return (self.model,)
 
+    def refuse(self) -> None:
+        from onnxsmith.base import rooms
+        from onnxsmith.base.problem import OnnxsmithError
+        from onnxsmith.runtimes.base import Runtime
+
+        runtimes = rooms.members("onnxsmith.runtimes", Runtime)
+        missing = [runtimes[name].missing() if name in runtimes else None for name in self.target]
+        if missing and missing[0] is not None and all(missing):
+            raise OnnxsmithError(missing[0])
+
     def run(self) -> Report:
         from onnxsmith.base.problem import problem
         from onnxsmith.deployment.checking.check import check

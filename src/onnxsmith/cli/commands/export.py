@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from onnxsmith.base.options import argument, flag, group, option
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.settings import Save, Verify
-from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.commands.base import Command, refuse_missing
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,7 @@ class Export(Command):
         from onnxsmith.exporter import early_refusals
 
         early_refusals.refuse(self.model, self.opset)
+        refuse_missing("torch-eager")
 
     def run(self) -> Report:
         from onnxsmith.exporter.export import export
@@ -155,6 +156,9 @@ class Diagnose(Command):
         metavar="AXES",
     )
     opset: int | None = option("the ONNX opset to diagnose for")
+
+    def refuse(self) -> None:
+        refuse_missing("torch-eager")
 
     def run(self) -> Report:
         from onnxsmith.exporter.diagnose import diagnose

@@ -7,7 +7,7 @@ from typing import Any
 
 from onnxsmith.base.options import argument, flag, group, option
 from onnxsmith.base.report.base import Report
-from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.commands.base import Command, refuse_missing
 
 
 def data() -> Any:
@@ -125,6 +125,9 @@ class Quantize(Command):
     write_unsure: bool = flag("write the file even if the score cannot tell a damaged model from the given one")
     rest: Circumstances = group(Circumstances)
 
+    def refuse(self) -> None:
+        refuse_missing("onnxruntime")
+
     def subjects(self) -> tuple[str, ...]:
         return ()
 
@@ -205,6 +208,9 @@ class Prune(Command):
         "write the file even if the score cannot tell a damaged model from the given one, or most of it is lost"
     )
     rest: Circumstances = group(Circumstances)
+
+    def refuse(self) -> None:
+        refuse_missing("onnxruntime")
 
     def subjects(self) -> tuple[str, ...]:
         return ()

@@ -16,7 +16,7 @@ from onnxsmith._version import __version__
 from onnxsmith.base.folders import beside
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.system import children
+from onnxsmith.base.system import children, moving
 from onnxsmith.comparison.reduction import portable_arrays
 from onnxsmith.comparison.reduction.case import Case
 from onnxsmith.comparison.reduction.checks.base import Failure
@@ -64,7 +64,9 @@ def _free(path: Path) -> str:
 def _is_ours(path: Path) -> bool:
     entries = {entry.name for entry in path.iterdir()}
     readme = path / "README.md"
-    return not entries or (readme.is_file() and readme.read_text(errors="replace").startswith(f"<!-- {_MARK}"))
+    return not entries or (
+        readme.is_file() and readme.read_text(encoding="utf-8", errors="replace").startswith(f"<!-- {_MARK}")
+    )
 
 
 def write(target: Path, case: Case, oracle: Oracle) -> list[Path]:
@@ -160,14 +162,14 @@ def _unconfirmed(why: str) -> OnnxsmithError:
 
 def _place(aside: Path, target: Path) -> None:
     if not target.exists():
-        aside.rename(target)
+        moving.HERE.move(aside, target)
         return
     # The old folder is kept aside until the new one is in its place.
     old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
     try:
         target.rename(old / target.name)
         try:
-            aside.rename(target)
+            moving.HERE.move(aside, target)
         except OSError:
             (old / target.name).rename(target)
             raise

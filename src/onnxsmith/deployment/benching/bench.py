@@ -25,7 +25,7 @@ from onnxsmith.deployment.benching import subjects as subject_names
 from onnxsmith.deployment.benching.bench_options import SECONDS, Request
 from onnxsmith.deployment.benching.machine_load import Watch
 from onnxsmith.deployment.benching.measurement_statistics import FLOOR
-from onnxsmith.deployment.benching.profiling import profiled
+from onnxsmith.deployment.benching.profiling import profiled, refuse_unreadable
 from onnxsmith.deployment.benching.rounds import Pace, measure
 from onnxsmith.deployment.benching.subject_preparation import Check, Chosen, Ready, checked, chosen, ready
 from onnxsmith.deployment.benching.subjects import Failed
@@ -152,6 +152,8 @@ def _setup(models: Sequence[Any], request: Request, stack: ExitStack) -> Setup:
     failed += unfit
     if not runnable:
         raise OnnxsmithError(failed[0].problem)
+    if request.profile and not any(one.subject.runtime.profiles for one in runnable):
+        refuse_unreadable(runnable[0])  # before anything is measured
     lead = runnable[0]
     for one in list(runnable[1:]):
         are_graphs = lead.side.model is not None and one.side.model is not None  # a module may take any shape

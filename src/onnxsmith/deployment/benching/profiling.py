@@ -44,11 +44,11 @@ class _Kernel:
     count: int = 0
 
 
-def profiled(ready: Ready, values: Mapping[str, Any], *, seconds: float, usual: float) -> Profile:
-    """Profiles a subject for about `seconds` on inputs under the lead's names; `usual` is the time of a run.
+def refuse_unreadable(ready: Ready) -> None:
+    """Raises if onnxsmith can read no profiler of the subject's runtime.
 
     Raises:
-        OnnxsmithError: `bench/no-profile` if onnxsmith can read no profiler of the runtime.
+        OnnxsmithError: `bench/no-profile`.
     """
     if not ready.subject.runtime.profiles or ready.side.model is None:
         raise problem(
@@ -56,6 +56,16 @@ def profiled(ready: Ready, values: Mapping[str, Any], *, seconds: float, usual: 
             f"{ready.subject.on} has no profile that can be read",
             fix="profile it on onnxruntime: --subject onnxruntime --profile",
         )
+
+
+def profiled(ready: Ready, values: Mapping[str, Any], *, seconds: float, usual: float) -> Profile:
+    """Profiles a subject for about `seconds` on inputs under the lead's names; `usual` is the time of a run.
+
+    Raises:
+        OnnxsmithError: `bench/no-profile` if onnxsmith can read no profiler of the runtime.
+    """
+    refuse_unreadable(ready)
+    assert ready.side.model is not None
     numbered = Numbered(load(ready.side.model))
     runs = _SKIPPED + max(_FEWEST, min(_MOST, int(seconds / max(usual, 1e-6))))
     with ready.subject.runtime.prepare(numbered.model, ready.subject.options) as session:

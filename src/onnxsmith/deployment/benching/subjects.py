@@ -154,7 +154,7 @@ def _torch_beside(name: str, models: Sequence[Any]) -> str:
 
 def _exported_first(name: str, model: Any) -> str:
     target = model if isinstance(model, str) else ""
-    stem = Path(target.partition(":")[0]).stem
+    stem = Path(target.rpartition(":")[0] or target).stem
     first = (
         f"`onnxsmith export {shlex.quote(target)} -o {shlex.quote(f'{stem}.onnx')}`"
         if target

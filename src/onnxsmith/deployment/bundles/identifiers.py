@@ -58,10 +58,14 @@ def identifiers(names: Iterable[str], *, taken: Iterable[str] = ()) -> dict[str,
     return found
 
 
+_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
+
+
 def file_name(name: str) -> str:
     """Returns the name as a folder, an npm package and a server's model may have it. Such a name has letters, digits,
-    `_`, `-` and `.`, and begins with a letter or digit."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip("_.-").rstrip("_.")[:_LONGEST].rstrip("_.") or "model"
+    `_`, `-` and `.`, and begins with a letter or digit. It is no name of a device of Windows, such as `con`."""
+    found = re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip("_.-").rstrip("_.")[:_LONGEST].rstrip("_.") or "model"
+    return f"model_{found}" if _DEVICE.fullmatch(found) else found
 
 
 def plain(name: str) -> str:

@@ -223,7 +223,7 @@ _REFERENCES = ("onnxruntime:disable", "openvino", "tract", "reference")
 """Lists the runtimes to compare with, in this order. onnxruntime without optimisations runs each node as the file has
 it. OpenVINO and tract are independent of onnxruntime. The reference evaluator is slow."""
 
-_ALONE = "install another runtime that knows its operators, such as OpenVINO: `pip install openvino`"
+_ALONE = 'install another runtime that knows its operators: `pip install "onnxsmith[cpu,openvino]"`'
 """Advises on a model that one runtime alone runs here."""
 _MOST_NAMED = 3
 """Limits the nodes that a sentence names. A choice."""

@@ -57,7 +57,7 @@ def run(function: Callable[[Any], Any], given: Any, *, limit: float) -> Any:
                 process.wait()
         answer = Path(folder) / "answer.json"
         if not answer.exists():
-            raise RuntimeError(_death(code, said.read_text(errors="replace")))
+            raise RuntimeError(_death(code, said.read_text(encoding="utf-8", errors="replace")))
         found = json.loads(answer.read_text(encoding="utf-8"))
     if "error" in found:
         raise RuntimeError(found["error"])

@@ -37,7 +37,7 @@ class Dask(Engine):
                 "fleet/engine",
                 "Dask is not installed",
                 why=str(error),
-                fix="`pip install onnxsmith[fleet]`; or leave --engine out",
+                fix='`pip install "onnxsmith[fleet]"`; or leave --engine out',
             ) from error
         with step_process.stoppable(), _quiet():
             cluster: Any = None

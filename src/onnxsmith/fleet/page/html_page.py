@@ -18,7 +18,9 @@ _SCRIPTS = ("state.js", "grid.js", "panel.js", "controls.js")
 def to_html(data: dict[str, Any]) -> str:
     """Returns the page. Names occur only in the JSON and in the title, both escaped."""
     script = "\n".join(_piece(name) for name in _SCRIPTS)
-    style = "\n".join([files("onnxsmith.viewer.page").joinpath("shared.css").read_text("utf-8"), _piece("page.css")])
+    style = "\n".join(
+        [files("onnxsmith.viewer.page").joinpath("shared.css").read_text(encoding="utf-8"), _piece("page.css")]
+    )
     return (
         Environment(autoescape=True)
         .from_string(_piece("page.html.jinja"))

@@ -78,7 +78,7 @@ def _missing(address: str, error: Exception, what: str) -> OnnxsmithError:
         "a package that reads this address is not installed",
         where=address,
         why=f"{type(error).__name__}: {what}",
-        fix="`pip install onnxsmith[fleet]`, and the package that the message names, such as s3fs",
+        fix='`pip install "onnxsmith[fleet]"`, and the package that the message names, such as s3fs',
     )
 
 

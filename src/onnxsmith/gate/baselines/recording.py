@@ -40,9 +40,10 @@ def entry_of(
     Raises:
         OnnxsmithError: the errors of loading, running and measuring the model.
     """
+    runtime = settings.runtime or (before.runtime if before is not None else runtimes.default())
+    runtimes.get(runtime)
     with stage("load"):
         now = facts(file)
-    runtime = settings.runtime or (before.runtime if before is not None else runtimes.default())
     sizes = _sizes(settings, before, now)
     tolerance = settings.tolerance if settings.tolerance is not None or before is None else before.tolerance
     with stage("record"), _of_baselines(now.model, file):

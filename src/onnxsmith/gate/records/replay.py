@@ -39,7 +39,7 @@ def replayed(record: Record, file: Path, folder: Path) -> Replay:
         OnnxsmithError: `record/replay-failed`.
     """
     job = {"command": record.command, "subjects": list(record.subjects)}
-    (folder / JOB).write_text(json.dumps(job))
+    (folder / JOB).write_text(json.dumps(job), encoding="utf-8")
     paths = [str(Path(path).absolute()) for path in sys.path if path]
     said = _output(
         [sys.executable, "-P", "-c", _BOOT.format(module=_MODULE, paths=paths, folder=str(folder))], record.root(file)

@@ -28,7 +28,7 @@ from onnxsmith.base import folders
 from onnxsmith.base.folders import is_device
 from onnxsmith.base.limits import no_folder, refuse_missing, writing_refused
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.system import disk
+from onnxsmith.base.system import disk, moving
 from onnxsmith.graph.files import external
 from onnxsmith.graph.files.external import EXTERNAL_FROM, in_memory
 from onnxsmith.graph.files.load import TEXT_SUFFIXES
@@ -141,8 +141,8 @@ class Stage:
                 raise FileExistsError(
                     errno.EEXIST, "another writer made a file of that name meanwhile", self._placed_data
                 )
-            self._staged_data.rename(self._placed_data)
-        self.path.replace(self.target)
+            moving.HERE.move(self._staged_data, self._placed_data)
+        moving.HERE.move(self.path, self.target)
         return [self.target, self._placed_data] if self._has_data else [self.target]
 
     def _take_back(self) -> None:

@@ -21,6 +21,7 @@ from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.environment import Environment, Package, Provider
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.system import memory_limit
 from onnxsmith.base.words import several
 
 _CORE = {
@@ -33,16 +34,16 @@ _CORE = {
     "safetensors": "weights of torch models",
 }
 _OPTIONAL = {
-    "onnxruntime": ("running models on the CPU", "pip install 'onnxsmith[cpu]'"),
-    "onnxruntime-gpu": ("running models on CUDA, in place of onnxruntime", "pip install 'onnxsmith[gpu]'"),
-    "openvino": ("running models as OpenVINO does", "pip install 'onnxsmith[openvino]'"),
-    "tract": ("running models as tract does", "pip install 'onnxsmith[tract]'"),
-    "iree-base-compiler": ("running models as IREE does", "pip install 'onnxsmith[iree]'"),
-    "iree-base-runtime": ("running models as IREE does", "pip install 'onnxsmith[iree]'"),
+    "onnxruntime": ("running models on the CPU", 'pip install "onnxsmith[cpu]"'),
+    "onnxruntime-gpu": ("running models on CUDA, in place of onnxruntime", 'pip install "onnxsmith[gpu]"'),
+    "openvino": ("running models as OpenVINO does", 'pip install "onnxsmith[openvino]"'),
+    "tract": ("running models as tract does", 'pip install "onnxsmith[tract]"'),
+    "iree-base-compiler": ("running models as IREE does", 'pip install "onnxsmith[iree]"'),
+    "iree-base-runtime": ("running models as IREE does", 'pip install "onnxsmith[iree]"'),
     "tensorrt-rtx-cu13": ("asking TensorRT's parser and builder, without a GPU", "pip install tensorrt-rtx-cu13"),
-    "mcp": ("tools for agents: `onnxsmith mcp`", "pip install 'onnxsmith[mcp]'"),
-    "nncf": ("a second quantiser of `quantize`", "pip install 'onnxsmith[nncf]'"),
-    "torch": ("export, and torch as reference", "pip install 'onnxsmith[torch]'"),
+    "mcp": ("tools for agents: `onnxsmith mcp`", 'pip install "onnxsmith[mcp]"'),
+    "nncf": ("a second quantiser of `quantize`", 'pip install "onnxsmith[nncf]"'),
+    "torch": ("export, and torch as reference", 'pip install "onnxsmith[torch]"'),
 }
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-qnn")
 """Lists the distributions that all install a package called `onnxruntime`."""
@@ -94,6 +95,7 @@ def doctor() -> Report:
         parts=(_environment(found),),
         problems=problems,
         headline=f"{several(count, 'problem')} found" if count else "no problem found",
+        notes=tuple(filter(None, [memory_limit.HERE.missing])),
     )
 
 
@@ -207,7 +209,7 @@ def _runtimes(found: Found) -> Iterator[Problem]:
 def _anew(installed: Sequence[str], extra: str = "") -> str:
     """Returns the command that removes these distributions of onnxruntime, and installs one."""
     wanted = extra or ("gpu" if installed == ["onnxruntime-gpu"] else "cpu")
-    return f"`pip uninstall -y {' '.join(installed)} && pip install 'onnxsmith[{wanted}]'`"
+    return f'`pip uninstall -y {" ".join(installed)} && pip install "onnxsmith[{wanted}]"`'
 
 
 def _providers(found: Found) -> Iterator[Problem]:
@@ -291,7 +293,9 @@ def _web() -> list[Package]:
     number = None
     if node is not None:
         with contextlib.suppress(OSError, subprocess.SubprocessError):  # a broken Node.js counts as missing
-            done = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=20, check=True)
+            done = subprocess.run(
+                [node, "--version"], capture_output=True, encoding="utf-8", errors="replace", timeout=20, check=True
+            )
             number = done.stdout.strip().removeprefix("v")
     version = None if folder is None else _web_package.version(folder)
     use = "running models as browsers do"

@@ -25,7 +25,8 @@ def write_runner(content: Content, folder: Path) -> None:
     templates.write(folder / "golden.py", "shared/golden.py", **values)
     templates.write(folder / "verify.py", "python/verify.py", **values)
     task(content.task).write_python(content, folder)
-    lines = ["numpy>=1.26", f"onnxruntime>={clients.version(_runtime() or '') or '1.20'}"]
+    runtime = _runtime()
+    lines = ["numpy>=1.26", f"onnxruntime>={(runtime and clients.version(runtime)) or '1.20'}"]
     lines += [f"{package}>={clients.version(package) or '0'}" for package in task(content.task).packages]
     templates.write(folder / "requirements.txt", "python/requirements.txt", requirements=lines)
 
