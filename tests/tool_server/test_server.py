@@ -32,7 +32,7 @@ def test_the_sdk_is_an_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     with pytest.raises(OnnxsmithError) as raised:
         Mcp(str(tmp_path)).refuse()
     assert raised.value.problem.id == "mcp/not-installed"
-    assert "pip install 'onnxsmith[mcp]'" in raised.value.problem.fix
+    assert 'pip install "onnxsmith[mcp]"' in raised.value.problem.fix
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ class Mcp(Command):
             raise problem(
                 "mcp/not-installed",
                 "the SDK of the Model Context Protocol is not installed",
-                fix="`pip install 'onnxsmith[mcp]'`",
+                fix='`pip install "onnxsmith[mcp]"`',
             )
 
     def run(self) -> Report:
