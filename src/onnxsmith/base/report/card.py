@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.base.report.base import Block, Report
+from onnxsmith.base.report.base import Block, Part, Report
 from onnxsmith.base.report.verdict import Verdict
 
 _RENDERER = "onnxsmith.cli.render.notebook"
@@ -18,8 +18,9 @@ docs/decisions/0031."""
 class Card:
     """What a notebook shows of an object.
 
-    `parts` are titles with their blocks; a reader unfolds them. An unfinished model has no `verdict`. `more` is the
-    Python code that shows the model. `page` is the HTML page of `view`, which is shown below the card.
+    `facts` are labelled values beside the verdict. `parts` are titles with their blocks; a reader unfolds them. An
+    unfinished model has no `verdict`. `more` is the Python code that shows the model. `page` is the HTML page of
+    `view`, which is shown below the card.
     """
 
     title: str
@@ -30,6 +31,7 @@ class Card:
     parts: tuple[tuple[str, tuple[Block, ...]], ...] = ()
     more: str = ""
     page: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
 
 
 def to_html(card: Card) -> str:
@@ -45,10 +47,16 @@ def of_report(report: Report, *, more: str = "", page: str = "") -> Card:
         report.verdict,
         report.problems,
         report.notes,
-        tuple((part.title, tuple(part.blocks())) for part in report.parts),
+        tuple((_title(part), tuple(part.blocks())) for part in report.parts),
         more,
         page,
+        tuple(row for part in report.parts for row in part.card()),
     )
+
+
+def _title(part: Part) -> str:
+    """Returns the title of a part, with the part in one line if it has such a line."""
+    return f"{part.title}: {part.line()}" if part.line() else part.title
 
 
 def in_short(kind: str, report: Report) -> str:

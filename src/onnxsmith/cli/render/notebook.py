@@ -57,6 +57,7 @@ def _filled(card: Card, limited: _Limited, parts: Sequence[tuple[str, tuple[Bloc
             for whole, noun in ((card.problems, "problem"), (card.notes, "note"))
             if len(whole) > limited.rows
         ],
+        facts=[(label, limited.text(value)) for label, value in card.facts],
         parts=[(limited.text(title), id(blocks) in first, limited.blocks(blocks)) for title, blocks in own],
         parts_left_out=_more(len(card.parts) - len(parts), "part") if len(parts) < len(card.parts) else "",
     )
