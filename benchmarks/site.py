@@ -3,14 +3,16 @@
     make bench   or   python benchmarks/site.py [--built]
 
 The program runs `make docs`, unless `--built`. It reads every link of the built pages. Then Chromium opens every page
-from disk, without a network, and each request for anything but a file of the site counts. One page searches. axe-core
-looks at one page of each kind, in light and in dark colours. Playwright and axe-playwright-python are needed.
+from disk, without a network. It counts each request for anything but a file of the site, and times the first paint of
+each page. One page searches. axe-core looks at one page of each kind, in light and in dark colours. Playwright and
+axe-playwright-python are needed.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import statistics
 import subprocess
 import sys
 import time
@@ -23,13 +25,15 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "build" / "site"
-SECONDS, MEGABYTES = 90.0, 25.0
-"""The targets of the build and of the site."""
+SECONDS, MEGABYTES, PAINT = 90.0, 25.0, 1.0
+"""The targets of the build, of the site, and of the first paint of a page in seconds."""
+PAINTED = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 WORD = "BatchNormalization"
 KINDS = (
     "index", "exporting", "architecture", "benchmarks", "contributing", "examples/index",
     "examples/02_linear_layer/index", "reference/commands/index", "reference/commands/quantize",
-    "reference/problems/model", "reference/rules/fuse", "reference/targets", "reference/python",
+    "how_to/keep_batch_open", "reference/problems/model", "reference/rules/fuse", "reference/targets",
+    "reference/python",
 )  # fmt: skip
 """A page of each kind, for axe-core, which takes seconds for each."""
 
@@ -119,10 +123,20 @@ def requested(browser: Any, pages: list[Path]) -> Iterator[str]:
     errors: list[str] = []
     page.on("request", lambda one: outside.append(one.url) if not one.url.startswith(SITE.as_uri()) else None)
     page.on("pageerror", lambda error: errors.append(str(error)))
+    paints: dict[Path, float] = {}
     for path in pages:
         page.goto(path.as_uri(), wait_until="load")
+        page.wait_for_function(f"{PAINTED[6:]} !== undefined")
+        paints[path] = page.evaluate(PAINTED) / 1000
     page.close()
     print(f"opened from disk: {len(pages)} pages, {len(outside)} requests outside of the site, {len(errors)} errors")
+    slowest = max(paints, key=lambda one: paints[one])
+    print(
+        f"first paint: {statistics.median(paints.values()):.2f} s in the median, {paints[slowest]:.2f} s at most, "
+        f"{slowest.relative_to(SITE)} (target {PAINT:.0f} s)"
+    )
+    if paints[slowest] > PAINT:
+        yield f"the first paint of {slowest.relative_to(SITE)}"
     if outside or errors:
         yield f"a request or an error, the first is {(outside + errors)[0]}"
 

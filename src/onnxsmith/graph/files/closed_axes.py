@@ -22,7 +22,7 @@ _USUAL = 64
 
 @dataclass(frozen=True)
 class Closed:
-    """An axis that is declared open: its symbol, the inputs' axes that have it, the size at which the model runs,
+    """An axis that is declared dynamic: its symbol, the inputs' axes that have it, the size at which the model runs,
     another size at which it does not, the node that stops it if it is known, and why."""
 
     symbol: str
@@ -119,7 +119,7 @@ def problem_of(one: Closed, where: str) -> Problem:
     file = "MODEL" if where == "the model" else shlex.quote(where)
     return Problem(
         "model/closed-axis",
-        f"{one.symbol} is declared open, and the model does not run at {one.symbol} = {one.other}",
+        f"{one.symbol} is declared dynamic, and the model does not run at {one.symbol} = {one.other}",
         where=f"{where}: {one.node}" if one.node else where,
         why=f"at {one.size} it runs; at {one.other}: {one.why}",
         fix=f"declare the size: `onnxsmith set-dim {file} {one.symbol}={one.size} -o fixed.onnx`; then `onnxsmith "

@@ -56,8 +56,8 @@ def inspect(
     written there.
 
     Nothing is run, except for the costs of a model whose sizes inference does not know. The values of weights are read
-    only for `weights`, `tensors`, and for a named tensor. Contradicting shapes, axes that are declared open and fit one
-    size only, and tensors without values are problems of the report. A model without some of its values is not checked
+    only for `weights`, `tensors`, and for a named tensor. Contradicting shapes, axes that are declared dynamic and fit
+    one size only, and tensors without values are problems of the report. A model without some of its values is not checked
     against the specification, because the checker needs them.
 
     Raises:
