@@ -57,8 +57,8 @@ def inspect(
 
     Nothing is run, except for the costs of a model whose sizes inference does not know. The values of weights are read
     only for `weights`, `tensors`, and for a named tensor. Contradicting shapes, axes that are declared dynamic and fit
-    one size only, and tensors without values are problems of the report. A model without some of its values is not checked
-    against the specification, because the checker needs them.
+    one size only, and tensors without values are problems of the report. A model without some of its values is not
+    checked against the specification, because the checker needs them.
 
     Raises:
         OnnxsmithError: `model/…` when the file is not a valid model, `inspect/unknown-name` when nothing is called
