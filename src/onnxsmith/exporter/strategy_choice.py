@@ -21,7 +21,7 @@ from onnxsmith.exporter.strategy_run import Made, Maker, option
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.translating import missing_operators
-from onnxsmith.exporter.translating.missing_operators import Missing, UntranslatedError
+from onnxsmith.exporter.translating.missing_operators import UntranslatedError
 from onnxsmith.exporter.translating.register import registered
 from onnxsmith.verification.runtime_choice import FAILS
 
@@ -47,7 +47,8 @@ def tried(maker: Maker, built: Built, output: str | Path | BinaryIO | None, *, a
     settings = maker.settings
     before: list[Problem] = []
     scan = _Scan(built, alone=settings.strategy is not None)
-    for strategy in strategies(settings.strategy):
+    order = strategies(settings.strategy)
+    for strategy in order:
         if settings.strategy is None and (scan.rules_out(strategy) or not strategy.is_worth_it(before)):
             continue
         if as_it_is and not strategy.as_it_is:
@@ -64,7 +65,7 @@ def tried(maker: Maker, built: Built, output: str | Path | BinaryIO | None, *, a
             error = _with_plugin(error)
             if error.problem.id.startswith("save/"):  # a problem of the disk: another strategy would meet it too
                 raise
-            error = missing_operators.with_code(scan.instead_of(error), maker.target)
+            error = missing_operators.with_code(scan.instead_of(error, is_first=strategy is order[0]), maker.target)
             before.append(error.problem)
             before += _of_branches(error.branches if isinstance(error, FrozenAxisError) else ())
             yield Try(strategy, error=error)
@@ -135,17 +136,22 @@ _TABLES_NEWEST = 20
 
 @dataclass
 class _Scan:
-    """Looks for operators without a translation if a trace stops at a fixed axis: no code that keeps the axis dynamic
-    would help. It traces once more, so it waits for a second strategy to fail, unless only one is tried (`alone`)."""
+    """Knows the operators without a translation (`lacking`): no other strategy would help.
+
+    If a trace stops at a fixed axis, no code that keeps the axis dynamic would help either. To find the operators, it
+    traces once more, so it waits for a second strategy to fail, unless only one is tried (`alone`)."""
 
     built: Built
     alone: bool
-    lacking: tuple[Missing, ...] = ()
+    lacking: tuple[str, ...] = ()
     _frozen: FrozenAxisError | None = None
     _is_done: bool = False
 
-    def instead_of(self, error: OnnxsmithError) -> OnnxsmithError:
-        """Returns the error of the operators if there are any, otherwise the given one."""
+    def instead_of(self, error: OnnxsmithError, *, is_first: bool) -> OnnxsmithError:
+        """Returns the error of the operators if there are any, otherwise the given one. `is_first` says whether it
+        stopped the first strategy."""
+        if isinstance(error, UntranslatedError):
+            return self._met(error, is_first=is_first)
         first, self._frozen = self._frozen, self._frozen or (error if isinstance(error, FrozenAxisError) else None)
         is_second = first is not None and error.problem.id in ("export/frozen-axis", "export/no-translation")
         if self._is_done or self._frozen is None or not (is_second or self.alone):
@@ -156,16 +162,29 @@ class _Scan:
         lacking = trace_diagnosis.untranslated_at_fixed_sizes(self.built.program, self.built.example)
         if not lacking:
             return error
-        self.lacking = tuple(lacking)
+        self.lacking = tuple(one.called or one.target for one in lacking)
         said, frozen = missing_operators.problem_of(lacking), self._frozen.problem
         later = f"after that, an axis is in the way: {frozen.what}" + (f" ({frozen.where})" if frozen.where else "")
-        return UntranslatedError(replace(said, why=f"{said.why}; {later}"))
+        return UntranslatedError(replace(said, why=f"{said.why}; {later}"), self.lacking)
+
+    def _met(self, error: UntranslatedError, *, is_first: bool) -> OnnxsmithError:
+        """Returns the error of operators that a strategy met. It is final if the first strategy met them, and
+        TorchScript does not know them either: a later strategy changed the program or left translations out."""
+        if not is_first or all(_is_in_tables(name) for name in error.called):
+            return OnnxsmithError(error.problem)
+        self.lacking, self._is_done = error.called, True
+        return error
 
     def rules_out(self, strategy: Strategy) -> bool:
         """Whether the strategy would meet an operator without a translation. TorchScript has a table of its own."""
         if not self.lacking or strategy.tried_after or strategy.takes_translations:
             return bool(self.lacking)
-        return not all(translator.has_symbolic(one.target, _TABLES_NEWEST) for one in self.lacking)
+        return not all(map(_is_in_tables, self.lacking))
+
+
+def _is_in_tables(operator: str) -> bool:
+    """Whether TorchScript's exporter translates the operator (`lib::op`)."""
+    return translator.has_symbolic(operator, _TABLES_NEWEST)
 
 
 def _by_standard(maker: Maker, built: Built, output: str | Path | BinaryIO | None, tries: Sequence[Try]) -> Made | None:

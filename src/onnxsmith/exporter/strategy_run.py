@@ -81,7 +81,7 @@ class Maker:
 
     def make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> Made:
         """Runs one strategy. Its graph may differ from the module; the result's `verification` says so."""
-        with stage("capture"):
+        with stage("capture", of=strategy.title):
             program = replace(built.program, folds=self.settings.weights)
             graph = capturing.capture(strategy, program, built.example, self.settings.opset)
             if graph.fixed and self.settings.strategy is None:

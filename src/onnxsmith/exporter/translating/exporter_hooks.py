@@ -69,6 +69,11 @@ def functions() -> Mapping[Any, Callable[..., Any]]:
     return {function: one.decompose for one in translations().values() for function in one.functions}
 
 
+def targets() -> frozenset[str]:
+    """Returns the names of the operators that this package translates (`aten::cdist`), with those of one overload."""
+    return frozenset(str(op.name()).removesuffix(".default") for op in _own())
+
+
 def _own() -> Mapping[Any, Callable[..., Any]]:
     return _of_libraries(frozenset(one.library for one in translations().values() if one.library in ("", *sys.modules)))
 

@@ -7,7 +7,7 @@ import inspect
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,11 +26,13 @@ _SHAPELESS = re.compile(r"no fake impl registered for <CustomOpDef\(([\w.:]+)\)>
 
 @dataclass(frozen=True)
 class Missing:
-    """An operator in the form of `onnxsmith.register` (`lib::op`), the user's line, and torch's message."""
+    """An operator in the form of `onnxsmith.register` (`lib::op`), the user's line, and torch's message. `called` is
+    the operator in the trace of which a decomposition made it, usually itself."""
 
     target: str
     where: str
     said: str
+    called: str = ""
 
     @property
     def problem(self) -> Problem:
@@ -39,7 +41,12 @@ class Missing:
 
 
 class UntranslatedError(OnnxsmithError):
-    """The problem of operators that have no translation, whatever the sizes of the inputs are."""
+    """The problem of operators that have no translation, whatever the sizes of the inputs are. `called` names the
+    operators in the trace, of which another strategy would have to know all."""
+
+    def __init__(self, found: Problem, called: Sequence[str] = ()) -> None:
+        super().__init__(found)
+        self.called = tuple(called)
 
 
 _SPARSE = re.compile(r"sparse|^aten::(_?to_dense|_?coalesced?_?|_?(col_)?indices|_?values)$")
@@ -75,7 +82,8 @@ def with_code(error: OnnxsmithError, target: str) -> OnnxsmithError:
     if error.problem.id != "export/no-translation" or "onnxsmith.register" not in error.problem.fix:
         return error
     called = f"`onnxsmith diagnose {shlex.quote(target)}`" if is_target(target) else "onnxsmith.diagnose(module, args)"
-    return type(error)(replace(error.problem, fix=f"{error.problem.fix}; {called} prints its first lines"))
+    said = replace(error.problem, fix=f"{error.problem.fix}; {called} prints its first lines")
+    return UntranslatedError(said, error.called) if isinstance(error, UntranslatedError) else OnnxsmithError(said)
 
 
 def untranslated(exported: ExportedProgram) -> list[Missing]:
@@ -86,17 +94,41 @@ def untranslated(exported: ExportedProgram) -> list[Missing]:
     if mode is not None and mode.shape_env is not None:  # symbols left by an earlier decomposition would raise
         mode.shape_env.pending_fresh_unbacked_symbols.clear()
     program = translator.decomposed(exported, registry)
+    before = {node.name: node for node in exported.graph.nodes}
     found: dict[tuple[str, str], Missing] = {}
     for node in program.graph.nodes:
         if node.op != "call_function" or not isinstance(node.target, operators.OpOverload):
             continue
         function, message = translator.function_for(node, registry)
-        target = str(node.target.name()).removesuffix(".default")  # type: ignore[no-untyped-call]
+        target = _name(node)
         if function is None and "_assert" not in target:
             where = line_in(str(node.meta.get("stack_trace", "")))
             said = f"no ONNX function was found for it: {message}"
-            found.setdefault((target, where), Missing(target, where, said))
+            found.setdefault((target, where), Missing(target, where, said, _called(node, before) or target))
     return list(found.values())
+
+
+def _name(node: Any) -> str:
+    """Returns the name of the operator that a node of a traced program calls; "" for another function."""
+    if node.op != "call_function" or not isinstance(node.target, operators.OpOverload):
+        return ""
+    return str(node.target.name()).removesuffix(".default")  # type: ignore[no-untyped-call]
+
+
+def _called(node: Any, before: Mapping[str, Any]) -> str:
+    """Returns the operator of the node before the decomposition that became `node`; "" if torch does not tell."""
+    sources = node.meta.get("from_node") or ()
+    return next((_name(before[one.name]) for one in sources if one.name in before), "")
+
+
+def error_of(found: list[Missing], *, translated: Container[str] = ()) -> OnnxsmithError:
+    """Returns the error of operators without a translation. It is an `UntranslatedError` if one of them cannot come
+    from a translation: `translated` names the operators that this package translates, which other exporters may
+    translate otherwise."""
+    called = [one.called or one.target for one in found]
+    certain = [name for name in called if name not in translated]
+    said = problem_of(found)
+    return UntranslatedError(said, certain) if certain else OnnxsmithError(said)
 
 
 def shapeless(error: BaseException | None, where: str) -> list[Missing]:
