@@ -16,6 +16,8 @@ from onnxsmith.base.seams.torch import translator
 from onnxsmith.base.words import in_place_of
 from onnxsmith.exporter.foreseen_errors import foreseen
 from onnxsmith.exporter.inputs.module_program import Built
+from onnxsmith.exporter.module import translation_trial
+from onnxsmith.exporter.module.translation_trial import Trial
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker, option
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
@@ -73,6 +75,9 @@ def tried(maker: Maker, built: Built, output: str | Path | BinaryIO | None, *, a
         if made.other_path is not None:
             before.append(made.other_path)
         agrees = not (made.verification.differs and settings.verify)
+        if not agrees:
+            made = replace(made, trials=translation_trial.tried(made.graph.registered, built.program, built.example))
+            scan.wrong(made.trials)
         before += [] if agrees else [*_of_branches(made.graph.branches), *_of_counts(made.graph.counted)]
         yield Try(strategy, made, agrees=agrees)
         if agrees:
@@ -174,6 +179,12 @@ class _Scan:
             return OnnxsmithError(error.problem)
         self.lacking, self._is_done = error.called, True
         return error
+
+    def wrong(self, trials: Sequence[Trial]) -> None:
+        """Notes the operators whose registered translation computes something else: what uses it differs as well."""
+        targets = [one.target for one in trials if one.difference and isinstance(one.target, str)]
+        if not all(map(_is_in_tables, targets)):
+            self.lacking = tuple(targets)
 
     def rules_out(self, strategy: Strategy) -> bool:
         """Whether the strategy would meet an operator without a translation. TorchScript has a table of its own."""

@@ -17,7 +17,6 @@ from onnxsmith.exporter.tracing.frozen_axes import fixed_by_the_model
 from onnxsmith.exporter.translating import custom_operators, missing_operators
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.verification import runtime_choice
-from onnxsmith.verification.verification_verdict import problems
 
 
 class Data(Probe):
@@ -159,7 +158,7 @@ class Ways(Probe):
             return
         stops = [one for one in case.found if one.weight is not Weight.NOTE]
         for way in case.ways[:1]:
-            found = [way.error.problem] if way.error else list(problems(way.made.verification)) if way.made else []
+            found = [way.error.problem] if way.error else list(way.made.problems()) if way.made else []
             for problem in found:
                 reported = any(one.problem.where == problem.where or one.problem.id == problem.id for one in stops)
                 if (stops and problem.id in (*_GENERAL, *_MISTAKEN)) or reported:

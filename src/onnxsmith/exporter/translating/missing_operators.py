@@ -7,7 +7,7 @@ import inspect
 import re
 import shlex
 import textwrap
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from onnxsmith.base.seams.torch.tensors import mode_of
 from onnxsmith.exporter.causes._message_text import line_in
 from onnxsmith.exporter.causes.exporter_messages import REASONS
 from onnxsmith.exporter.factory import is_target, place
+from onnxsmith.exporter.translating.program_origin import origins
 
 _SHAPELESS = re.compile(r"no fake impl registered for <CustomOpDef\(([\w.:]+)\)>|([\w.]+::[\w.]+): attempted to run")
 
@@ -94,7 +95,7 @@ def untranslated(exported: ExportedProgram) -> list[Missing]:
     if mode is not None and mode.shape_env is not None:  # symbols left by an earlier decomposition would raise
         mode.shape_env.pending_fresh_unbacked_symbols.clear()
     program = translator.decomposed(exported, registry)
-    before = {node.name: node for node in exported.graph.nodes}
+    before = {node.name: source for node, source in origins(exported.graph, program.graph)}
     found: dict[tuple[str, str], Missing] = {}
     for node in program.graph.nodes:
         if node.op != "call_function" or not isinstance(node.target, operators.OpOverload):
@@ -104,21 +105,15 @@ def untranslated(exported: ExportedProgram) -> list[Missing]:
         if function is None and "_assert" not in target:
             where = line_in(str(node.meta.get("stack_trace", "")))
             said = f"no ONNX function was found for it: {message}"
-            found.setdefault((target, where), Missing(target, where, said, _called(node, before) or target))
+            found.setdefault((target, where), Missing(target, where, said, _name(before.get(node.name)) or target))
     return list(found.values())
 
 
 def _name(node: Any) -> str:
-    """Returns the name of the operator that a node of a traced program calls; "" for another function."""
-    if node.op != "call_function" or not isinstance(node.target, operators.OpOverload):
+    """Returns the name of the operator that a node of a traced program calls; "" for another function or no node."""
+    if node is None or node.op != "call_function" or not isinstance(node.target, operators.OpOverload):
         return ""
     return str(node.target.name()).removesuffix(".default")  # type: ignore[no-untyped-call]
-
-
-def _called(node: Any, before: Mapping[str, Any]) -> str:
-    """Returns the operator of the node before the decomposition that became `node`; "" if torch does not tell."""
-    sources = node.meta.get("from_node") or ()
-    return next((_name(before[one.name]) for one in sources if one.name in before), "")
 
 
 def error_of(found: list[Missing], *, translated: Container[str] = ()) -> OnnxsmithError:
