@@ -240,6 +240,8 @@ class Try:
         """Says in one line why the strategy made no graph that agrees with the module."""
         if self.made is not None and self.made.other_path is not None:
             return self.made.other_path.what
+        if self.made is not None and self.made.has_wrong_translation:
+            return "; ".join(str(one) for one in self.made.trials if one.difference)
         if self.error is None:
             return "its graph gives other results than the module"
         found = self.error.problem

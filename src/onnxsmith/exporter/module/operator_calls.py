@@ -39,8 +39,9 @@ def calls(program: TorchProgram, example: Mapping[str, Any], targets: Collection
     def call(target: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         if len(found.get(target, ())) >= _MOST:
             return function(*args, **kwargs)
-        before, after = _copied((args, dict(kwargs))), function(*args, **kwargs)
-        found.setdefault(target, []).append(OperatorCall(*before, _copied(after)))
+        positional, named = _copied((args, dict(kwargs)))
+        after = function(*args, **kwargs)
+        found.setdefault(target, []).append(OperatorCall(positional, named, _copied(after)))
         return after
 
     ops = {op: target for target in targets if isinstance(target, str) for op in overloads(target)}

@@ -74,7 +74,7 @@ def _trial(registration: Registration, seen: Sequence[OperatorCall]) -> Trial:
     if registration.writers or not seen:
         return trial
     try:
-        with torch.no_grad(), _Values():
+        with torch.no_grad(), _Values():  # type: ignore[no-untyped-call]
             said = [next(_differences(registration, one), "") for one in seen]
     except Exception:  # noqa: BLE001 — the translation may be made for a trace only
         return trial

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
-from onnxsmith.base.words import several
 from onnxsmith.exporter.translating.program_origin import origins
 
 _LEAST = 4
@@ -17,9 +16,7 @@ an operator."""
 _SENTENCE = re.compile(r"\.(\s|$)")
 
 
-def notes(
-    before: Any, after: Any, ours: Mapping[Any, Callable[..., Any]], written: Container[Any]
-) -> Iterator[str]:
+def notes(before: Any, after: Any, ours: Mapping[Any, Callable[..., Any]], written: Container[Any]) -> Iterator[str]:
     """Yields a note for each operator that a translation of this package composed of others, and that PyTorch's
     exporter cannot write as an operator of ONNX.
 
@@ -35,9 +32,9 @@ def notes(
     for op, count in calls.items():
         each = parts[op] // count
         if each >= _LEAST:
-            times = f" ({several(count, 'call')})" if count > 1 else ""
+            times, each_call = (f" ({count} calls)", " each") if count > 1 else ("", "")
             name = str(op.name()).removesuffix(".default")
-            said = f"PyTorch's exporter has no ONNX operator for it; composed of {each} operators"
+            said = f"PyTorch's exporter has no ONNX operator for it; composed of {each} operators{each_call}"
             yield f"{name}{times}: {said}: {_formula(ours[op])}"
 
 

@@ -7,7 +7,7 @@ import inspect
 import re
 import shlex
 import textwrap
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -136,22 +136,28 @@ def shapeless(error: BaseException | None, where: str) -> list[Missing]:
     return [Missing((known[1] or known[2]).removesuffix(".default"), where, said)]
 
 
-def registrations(targets: list[str], file: str) -> str:
+def registrations(targets: list[str], file: str, refused: Mapping[str, str]) -> str:
     """Writes code that registers translations of the operators. An operator whose Python function is in `file` gets a
-    copy of the function; others get only the first lines."""
-    return "\n\n\n".join(["import onnxsmith", *dict.fromkeys(_registration(target, file) for target in targets)])
+    copy of the function, if a trace can follow it; others get only the first lines. `refused` says of operators why a
+    trace cannot follow their function."""
+    codes = (_registration(target, file, refused.get(target, "")) for target in dict.fromkeys(targets))
+    return "\n\n\n".join(["import onnxsmith", *codes])
 
 
-def _registration(target: str, file: str) -> str:
+def _registration(target: str, file: str, refused: str) -> str:
     name = re.sub(r"\W", "_", target.partition("::")[2])
     decorator = f'@onnxsmith.register("{target}")'
-    written = _source(target, file)
-    if written is not None:
-        written.name, written.decorator_list = f"{name}_in_onnx", []
-        return f"{decorator}\n{ast.unparse(written)}"
-    arguments = ", ".join(_arguments(target))
     advice = "compute it with PyTorch's operators; onnxsmith.onnx_op puts a node of ONNX there"
-    return f'{decorator}\ndef {name}_in_onnx({arguments}):\n    raise NotImplementedError("{advice}")'
+    written = _source(target, file)
+    if written is None:
+        arguments = ", ".join(_arguments(target))
+        return f'{decorator}\ndef {name}_in_onnx({arguments}):\n    raise NotImplementedError("{advice}")'
+    written.name, written.decorator_list = f"{name}_in_onnx", []
+    if not refused:
+        return f"{decorator}\n{ast.unparse(written)}"
+    text = f"compute {target} with functions of torch here: its own code cannot be traced ({refused})"
+    written.body = [ast.Raise(ast.Call(ast.Name("NotImplementedError"), [ast.Constant(text)], []))]
+    return f"{decorator}\n{ast.unparse(ast.fix_missing_locations(written))}"
 
 
 def _source(target: str, file: str) -> ast.FunctionDef | None:

@@ -74,9 +74,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     yield from reversed(found)
 
 
-def _place(
-    error: BaseException, codes: dict[CodeType, Registration]
-) -> tuple[Registration, str, BaseException] | None:
+def _place(error: BaseException, codes: dict[CodeType, Registration]) -> tuple[Registration, str, BaseException] | None:
     """Returns the registered translation that the error passed through, the innermost line of the user in it, and the
     error."""
     registration: Registration | None = None
