@@ -12,12 +12,11 @@ from typing import BinaryIO
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.parts.verification import REFUSES
-from onnxsmith.base.seams.torch import translator
 from onnxsmith.base.words import in_place_of
 from onnxsmith.exporter.foreseen_errors import foreseen
 from onnxsmith.exporter.inputs.module_program import Built
 from onnxsmith.exporter.module import translation_trial
-from onnxsmith.exporter.module.translation_trial import Trial
+from onnxsmith.exporter.operator_scan import OperatorScan
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker, option
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
@@ -48,7 +47,7 @@ def tried(maker: Maker, built: Built, output: str | Path | BinaryIO | None, *, a
     strategies that replace lines of the module."""
     settings = maker.settings
     before: list[Problem] = []
-    scan = _Scan(built, alone=settings.strategy is not None)
+    scan = OperatorScan(built, alone=settings.strategy is not None)
     order = strategies(settings.strategy)
     for strategy in order:
         if settings.strategy is None and (scan.rules_out(strategy) or not strategy.is_worth_it(before)):
@@ -133,69 +132,6 @@ def _of_furthest(said: Problem, tries: Sequence[Try]) -> Problem:
     the same line; else `said`."""
     later = [one.error.problem for one in tries[1:] if one.error is not None]
     return next((one for one in later if (one.id, one.where) == (said.id, said.where) and one != said), said)
-
-
-_TABLES_NEWEST = 20
-"""The newest opset of TorchScript's exporter (torch 2.13)."""
-
-
-@dataclass
-class _Scan:
-    """Knows the operators without a translation (`lacking`): no other strategy would help.
-
-    If a trace stops at a fixed axis, no code that keeps the axis dynamic would help either. To find the operators, it
-    traces once more, so it waits for a second strategy to fail, unless only one is tried (`alone`)."""
-
-    built: Built
-    alone: bool
-    lacking: tuple[str, ...] = ()
-    _frozen: FrozenAxisError | None = None
-    _is_done: bool = False
-
-    def instead_of(self, error: OnnxsmithError, *, is_first: bool) -> OnnxsmithError:
-        """Returns the error of the operators if there are any, otherwise the given one. `is_first` says whether it
-        stopped the first strategy."""
-        if isinstance(error, UntranslatedError):
-            return self._met(error, is_first=is_first)
-        first, self._frozen = self._frozen, self._frozen or (error if isinstance(error, FrozenAxisError) else None)
-        is_second = first is not None and error.problem.id in ("export/frozen-axis", "export/no-translation")
-        if self._is_done or self._frozen is None or not (is_second or self.alone):
-            return error
-        self._is_done = True
-        from onnxsmith.exporter.tracing import trace_diagnosis
-
-        lacking = trace_diagnosis.untranslated_at_fixed_sizes(self.built.program, self.built.example)
-        if not lacking:
-            return error
-        self.lacking = tuple(one.called or one.target for one in lacking)
-        said, frozen = missing_operators.problem_of(lacking), self._frozen.problem
-        later = f"after that, an axis is in the way: {frozen.what}" + (f" ({frozen.where})" if frozen.where else "")
-        return UntranslatedError(replace(said, why=f"{said.why}; {later}"), self.lacking)
-
-    def _met(self, error: UntranslatedError, *, is_first: bool) -> OnnxsmithError:
-        """Returns the error of operators that a strategy met. It is final if the first strategy met them, and
-        TorchScript does not know them either: a later strategy changed the program or left translations out."""
-        if not is_first or all(_is_in_tables(name) for name in error.called):
-            return OnnxsmithError(error.problem)
-        self.lacking, self._is_done = error.called, True
-        return error
-
-    def wrong(self, trials: Sequence[Trial]) -> None:
-        """Notes the operators whose registered translation computes something else: what uses it differs as well."""
-        targets = [one.target for one in trials if one.difference and isinstance(one.target, str)]
-        if not all(map(_is_in_tables, targets)):
-            self.lacking = tuple(targets)
-
-    def rules_out(self, strategy: Strategy) -> bool:
-        """Whether the strategy would meet an operator without a translation. TorchScript has a table of its own."""
-        if not self.lacking or strategy.tried_after or strategy.takes_translations:
-            return bool(self.lacking)
-        return not all(map(_is_in_tables, self.lacking))
-
-
-def _is_in_tables(operator: str) -> bool:
-    """Whether TorchScript's exporter translates the operator (`lib::op`)."""
-    return translator.has_symbolic(operator, _TABLES_NEWEST)
 
 
 def _by_standard(maker: Maker, built: Built, output: str | Path | BinaryIO | None, tries: Sequence[Try]) -> Made | None:
