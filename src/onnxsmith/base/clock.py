@@ -99,9 +99,10 @@ def waited(seconds: Mapping[str, float], begin: float) -> dict[str, float]:
 
 
 @contextmanager
-def stage(name: str) -> Iterator[None]:
-    """Marks a stage: tells the listener that it began, and measures it if a clock is running."""
-    advance(name, 0, 0)
+def stage(name: str, of: str = "") -> Iterator[None]:
+    """Marks a stage: tells the listener that it began, and measures it if a clock is running. `of` says what the stage
+    works on, where a command passes the stage several times; it is shown, and not measured apart."""
+    advance(f"{name}: {of}" if of else name, 0, 0)
     clock = _clock.get()
     if clock is None:
         yield

@@ -36,7 +36,7 @@ from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.signature import Port, signature
 from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
-from onnxsmith.verification.verification_verdict import ending, problems, verdict
+from onnxsmith.verification.verification_verdict import ending, verdict
 
 
 @dataclass
@@ -144,7 +144,8 @@ class Job:
                 notes.append(_left_fixed(probed, left, error.problem))
                 probed = left
                 continue
-            if made.verification.differs and self.settings.verify and probed.groups and made.other_path is None:
+            is_final = made.other_path is not None or made.has_wrong_translation
+            if made.verification.differs and self.settings.verify and probed.groups and not is_final:
                 left = probed.fewer()
                 notes.append(_left_fixed(probed, left, Problem("verify/different", "the graph differs with them")))
                 probed = left
@@ -205,7 +206,7 @@ class Job:
         verification, written = made.verification, made.written
         differs = [
             opset_conversion.with_rewritten(one, made.graph.rewritten)
-            for one in problems(verification, asked=self.settings.verify is not None)
+            for one in made.problems(asked=self.settings.verify is not None)
         ]
         limits = "".join(f"; {limit}" for limit in self.torch_model.limits)
         model = custom_operators.bare(made.model)

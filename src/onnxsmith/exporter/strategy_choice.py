@@ -12,16 +12,17 @@ from typing import BinaryIO
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.parts.verification import REFUSES
-from onnxsmith.base.seams.torch import translator
 from onnxsmith.base.words import in_place_of
 from onnxsmith.exporter.foreseen_errors import foreseen
 from onnxsmith.exporter.inputs.module_program import Built
+from onnxsmith.exporter.module import translation_trial
+from onnxsmith.exporter.operator_scan import OperatorScan
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.strategy_run import Made, Maker, option
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.translating import missing_operators
-from onnxsmith.exporter.translating.missing_operators import Missing, UntranslatedError
+from onnxsmith.exporter.translating.missing_operators import UntranslatedError
 from onnxsmith.exporter.translating.register import registered
 from onnxsmith.verification.runtime_choice import FAILS
 
@@ -46,8 +47,9 @@ def tried(maker: Maker, built: Built, output: str | Path | BinaryIO | None, *, a
     strategies that replace lines of the module."""
     settings = maker.settings
     before: list[Problem] = []
-    scan = _Scan(built, alone=settings.strategy is not None)
-    for strategy in strategies(settings.strategy):
+    scan = OperatorScan(built, alone=settings.strategy is not None)
+    order = strategies(settings.strategy)
+    for strategy in order:
         if settings.strategy is None and (scan.rules_out(strategy) or not strategy.is_worth_it(before)):
             continue
         if as_it_is and not strategy.as_it_is:
@@ -64,7 +66,7 @@ def tried(maker: Maker, built: Built, output: str | Path | BinaryIO | None, *, a
             error = _with_plugin(error)
             if error.problem.id.startswith("save/"):  # a problem of the disk: another strategy would meet it too
                 raise
-            error = missing_operators.with_code(scan.instead_of(error), maker.target)
+            error = missing_operators.with_code(scan.instead_of(error, is_first=strategy is order[0]), maker.target)
             before.append(error.problem)
             before += _of_branches(error.branches if isinstance(error, FrozenAxisError) else ())
             yield Try(strategy, error=error)
@@ -72,6 +74,9 @@ def tried(maker: Maker, built: Built, output: str | Path | BinaryIO | None, *, a
         if made.other_path is not None:
             before.append(made.other_path)
         agrees = not (made.verification.differs and settings.verify)
+        if not agrees:
+            made = replace(made, trials=translation_trial.tried(made.graph.registered, built.program, built.example))
+            scan.wrong(made.trials)
         before += [] if agrees else [*_of_branches(made.graph.branches), *_of_counts(made.graph.counted)]
         yield Try(strategy, made, agrees=agrees)
         if agrees:
@@ -129,45 +134,6 @@ def _of_furthest(said: Problem, tries: Sequence[Try]) -> Problem:
     return next((one for one in later if (one.id, one.where) == (said.id, said.where) and one != said), said)
 
 
-_TABLES_NEWEST = 20
-"""The newest opset of TorchScript's exporter (torch 2.13)."""
-
-
-@dataclass
-class _Scan:
-    """Looks for operators without a translation if a trace stops at a fixed axis: no code that keeps the axis dynamic
-    would help. It traces once more, so it waits for a second strategy to fail, unless only one is tried (`alone`)."""
-
-    built: Built
-    alone: bool
-    lacking: tuple[Missing, ...] = ()
-    _frozen: FrozenAxisError | None = None
-    _is_done: bool = False
-
-    def instead_of(self, error: OnnxsmithError) -> OnnxsmithError:
-        """Returns the error of the operators if there are any, otherwise the given one."""
-        first, self._frozen = self._frozen, self._frozen or (error if isinstance(error, FrozenAxisError) else None)
-        is_second = first is not None and error.problem.id in ("export/frozen-axis", "export/no-translation")
-        if self._is_done or self._frozen is None or not (is_second or self.alone):
-            return error
-        self._is_done = True
-        from onnxsmith.exporter.tracing import trace_diagnosis
-
-        lacking = trace_diagnosis.untranslated_at_fixed_sizes(self.built.program, self.built.example)
-        if not lacking:
-            return error
-        self.lacking = tuple(lacking)
-        said, frozen = missing_operators.problem_of(lacking), self._frozen.problem
-        later = f"after that, an axis is in the way: {frozen.what}" + (f" ({frozen.where})" if frozen.where else "")
-        return UntranslatedError(replace(said, why=f"{said.why}; {later}"))
-
-    def rules_out(self, strategy: Strategy) -> bool:
-        """Whether the strategy would meet an operator without a translation. TorchScript has a table of its own."""
-        if not self.lacking or strategy.tried_after or strategy.takes_translations:
-            return bool(self.lacking)
-        return not all(translator.has_symbolic(one.target, _TABLES_NEWEST) for one in self.lacking)
-
-
 def _by_standard(maker: Maker, built: Built, output: str | Path | BinaryIO | None, tries: Sequence[Try]) -> Made | None:
     """Returns the graph of the first strategy whose graph the usual runtime refuses or fails on, if the reference
     evaluator finds that it agrees with the module; else None. No strategy has made a graph that runs."""
@@ -210,6 +176,8 @@ class Try:
         """Says in one line why the strategy made no graph that agrees with the module."""
         if self.made is not None and self.made.other_path is not None:
             return self.made.other_path.what
+        if self.made is not None and self.made.has_wrong_translation:
+            return "; ".join(str(one) for one in self.made.trials if one.difference)
         if self.error is None:
             return "its graph gives other results than the module"
         found = self.error.problem

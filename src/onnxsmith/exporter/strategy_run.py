@@ -25,7 +25,8 @@ from onnxsmith.exporter.export_settings import Settings
 from onnxsmith.exporter.graph import baked_inputs, input_axes, output_axes
 from onnxsmith.exporter.graph import program_capture as capturing
 from onnxsmith.exporter.inputs import module_program as programs
-from onnxsmith.exporter.module import called_paths
+from onnxsmith.exporter.module import called_paths, translation_trial
+from onnxsmith.exporter.module.translation_trial import Trial
 from onnxsmith.exporter.module_verification import ModuleAndGraph
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
@@ -39,7 +40,7 @@ from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.optimizer.kernels import of_check
 from onnxsmith.optimizer.simplification_rounds import simplified
 from onnxsmith.runtimes.torch_eager import TorchProgram
-from onnxsmith.verification import free_values
+from onnxsmith.verification import free_values, verification_verdict
 from onnxsmith.verification.intermediate_declarations import correct_intermediates
 from onnxsmith.verification.ladder import climbed
 from onnxsmith.verification.output_declarations import settled, with_clauses
@@ -57,7 +58,7 @@ def option(strategy: Strategy) -> str:
 class Made:
     """The result of one strategy. `lost` holds a problem for each input that became a constant. `other_path` is the
     problem of a graph that agrees with the module as traced, but not as called. `weightless` says which weights were
-    left out, if the user asked for that."""
+    left out, if the user asked for that. `trials` compare the registered translations of a graph that differs."""
 
     graph: capturing.Graph
     model: ir.Model
@@ -68,6 +69,18 @@ class Made:
     lost: tuple[Problem, ...]
     other_path: Problem | None = None
     weightless: str = ""
+    trials: tuple[Trial, ...] = ()
+
+    @property
+    def has_wrong_translation(self) -> bool:
+        """Whether a translation that the user registered computes something else than its operator."""
+        return any(one.difference for one in self.trials)
+
+    def problems(self, *, asked: bool = True) -> tuple[Problem, ...]:
+        """Returns the problem of a verification that did not pass. `asked` says whether a verification was asked
+        for."""
+        found = verification_verdict.problems(self.verification, asked=asked)
+        return tuple(translation_trial.with_trials(one, self.trials) for one in found)
 
 
 @dataclass(frozen=True)
@@ -81,7 +94,7 @@ class Maker:
 
     def make(self, strategy: Strategy, built: programs.Built, output: str | Path | BinaryIO | None) -> Made:
         """Runs one strategy. Its graph may differ from the module; the result's `verification` says so."""
-        with stage("capture"):
+        with stage("capture", of=strategy.title):
             program = replace(built.program, folds=self.settings.weights)
             graph = capturing.capture(strategy, program, built.example, self.settings.opset)
             if graph.fixed and self.settings.strategy is None:

@@ -16,6 +16,7 @@ from onnxsmith.exporter.graph.padded_pools import keep_apart
 from onnxsmith.exporter.strategies.base import Strategy
 from onnxsmith.exporter.tracing.frozen_axes import FrozenAxisError
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
+from onnxsmith.exporter.translating.register import Registration
 from onnxsmith.graph.structure import allowed_dtypes, provenance, versions, walk
 from onnxsmith.graph.structure.signature import Signature, is_symbol, signature
 from onnxsmith.graph.surgery import names, opset_conversion
@@ -30,8 +31,8 @@ Arrays = Mapping[str, np.ndarray[Any, Any]]
 class Graph:
     """A captured graph with the user's names.
 
-    `sizes` are the sizes of the example for the capture; `fixed`, `numbers`, `branches`, `counted` and `bounds` are as
-    in `strategies/base.py`. `rewritten` names the nodes that changed with the requested opset.
+    `sizes` are the sizes of the example for the capture; `fixed`, `numbers`, `branches`, `counted`, `bounds` and
+    `registered` are as in `strategies/base.py`. `rewritten` names the nodes that changed with the requested opset.
     """
 
     model: ir.Model
@@ -47,6 +48,7 @@ class Graph:
     rewritten: Sequence[str] = ()
     free: Sequence[str] = ()
     """Says which outputs are free by definition, as `--free` does."""
+    registered: Sequence[Registration] = ()
 
 
 def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_opset: int | None) -> Graph:
@@ -95,6 +97,7 @@ def capture(strategy: Strategy, program: TorchProgram, example: Arrays, asked_op
         counted=captured.counted,
         bounds=bounds,
         rewritten=tuple(rewritten),
+        registered=captured.registered,
         free=[str(one) for one in Free(captured.free).renamed(numbered).freedoms],
     )
 

@@ -7,17 +7,18 @@ from dataclasses import replace
 
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.parts.capture import Finding, Weight
+from onnxsmith.base.seams.torch import operators
 from onnxsmith.exporter.causes._message_text import sentence
 from onnxsmith.exporter.causes.base import recognise
 from onnxsmith.exporter.factory import place
 from onnxsmith.exporter.graph import baked_inputs
+from onnxsmith.exporter.module import body_trial, operator_calls
 from onnxsmith.exporter.probes.base import Case, Probe
 from onnxsmith.exporter.tracing import trace_diagnosis
 from onnxsmith.exporter.tracing.frozen_axes import fixed_by_the_model
 from onnxsmith.exporter.translating import custom_operators, missing_operators
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.verification import runtime_choice
-from onnxsmith.verification.verification_verdict import problems
 
 
 class Data(Probe):
@@ -107,12 +108,25 @@ class Translations(Probe):
             found = trace_diagnosis.untranslated_at_fixed_sizes(case.built.program, case.example)
         else:
             found = missing_operators.shapeless(traced.error, traced.where)
+        refused = self._refused(case, [one.target for one in found])
         for one in found:
             file, _ = place(one.where)
             here = [other.target for other in found if place(other.where)[0] == file]
             first, last = missing_operators.end_of(one.where)
-            code = missing_operators.registrations(here, file)
+            code = missing_operators.registrations(here, file, refused)
             yield Finding(one.problem, Weight.STOPS, "register", said=one.said, code=code, first=first, last=last)
+
+    def _refused(self, case: Case, targets: list[str]) -> dict[str, str]:
+        """Says of the operators with a Python function why a trace cannot follow it, on a call of the module."""
+        functions = {name: function for name in targets if (function := operators.source(name)) is not None}
+        if case.built is None or not functions:
+            return {}
+        calls = operator_calls.calls(case.built.program, case.example, list(functions))
+        tried = {
+            name: body_trial.refusal(function, next(iter(calls.get(name, ())), None))
+            for name, function in functions.items()
+        }
+        return {name: why for name, why in tried.items() if why}
 
 
 _LEAVE = ("forward/numpy", "forward/data-attribute", "forward/copied-tensor", "forward/python-value")
@@ -159,7 +173,7 @@ class Ways(Probe):
             return
         stops = [one for one in case.found if one.weight is not Weight.NOTE]
         for way in case.ways[:1]:
-            found = [way.error.problem] if way.error else list(problems(way.made.verification)) if way.made else []
+            found = [way.error.problem] if way.error else list(way.made.problems()) if way.made else []
             for problem in found:
                 reported = any(one.problem.where == problem.where or one.problem.id == problem.id for one in stops)
                 if (stops and problem.id in (*_GENERAL, *_MISTAKEN)) or reported:

@@ -50,7 +50,10 @@ class DataSides:
         own = dict.fromkeys(note for path in self.paths for note in path.notes)
         numbers = merged(path.numbers for path in self.paths)
         branches = tuple({(one.line, one.condition): one for path in self.paths for one in path.branches}.values())
-        return replace(first, model=model, notes=(*notes, *own), numbers=numbers, branches=branches)
+        registered = tuple({one.target: one for path in self.paths for one in path.registered}.values())
+        return replace(
+            first, model=model, notes=(*notes, *own), numbers=numbers, branches=branches, registered=registered
+        )
 
     def _of(self, answers: Sequence[bool]) -> ir.Model:
         """Returns the graph of all paths on which the first questions have these answers. Its last outputs are the

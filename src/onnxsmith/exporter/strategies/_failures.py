@@ -16,7 +16,8 @@ from onnxsmith.exporter.module import function_transforms
 from onnxsmith.exporter.tracing.frozen_axes import Frozen, FrozenAxisError, fixed_by_the_model
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
 from onnxsmith.exporter.tracing.trace import Tracing
-from onnxsmith.exporter.translating.missing_operators import problem_of, shapeless, untranslated
+from onnxsmith.exporter.translating import exporter_hooks, registered_failures
+from onnxsmith.exporter.translating.missing_operators import error_of, shapeless, untranslated
 from onnxsmith.runtimes.torch_eager import TorchProgram
 
 
@@ -24,13 +25,16 @@ def of_trace(error: Exception, program: TorchProgram, trace: Tracing) -> Onnxsmi
     """The problem of a trace that raised `error`."""
     if isinstance(error, OnnxsmithError):  # raised by a translation of this package
         return error if error.problem.where else error.at(model_line(error))
+    registered = registered_failures.error_of(error, model_line(error))
+    if registered is not None:
+        return registered
     text = str(error)
     if trace.watch.frozen:
         return _frozen(trace.watch.frozen, program, tuple(trace.questions.found.values()))
     where = model_line(error) or line_in(text)
     lacking = shapeless(error, where)
     if lacking:
-        return OnnxsmithError(problem_of(lacking))
+        return error_of(lacking)
     known = recognise(text, where)
     if known is not None and known.id == "export/object-input" and not _has_objects(program):
         known = None  # the message is about a tensor inside forward
@@ -89,10 +93,13 @@ def of_translation(error: Exception, exported: ExportedProgram) -> OnnxsmithErro
     if isinstance(cause, OnnxsmithError):  # raised by a translation
         return cause
     text = f"{error} {cause}"
+    registered = registered_failures.error_of(error)
+    if registered is not None:
+        return registered
     known = recognise(text)
     if known is not None and known.id == "export/no-translation":
         found = untranslated(exported)
-        return OnnxsmithError(problem_of(found) if found else known)
+        return error_of(found, translated=exporter_hooks.targets()) if found else OnnxsmithError(known)
     if known is not None and known.id != "export/translation-failed":
         has_own = known.why != sentence(plain(text))
         return OnnxsmithError(known if has_own else replace(known, why=sentence(str(cause))))

@@ -85,7 +85,10 @@ class SizeSides:
         own = dict.fromkeys(note for path in self.paths for note in path.notes)
         notes = (f"{at}: the graph has an If", *own)
         numbers = merged(path.numbers for path in self.paths)
-        return Captured(whole, first.how, _bounds(self.paths), notes, numbers=numbers)
+        registered = {one.target: one for path in self.paths for one in path.registered}
+        return Captured(
+            whole, first.how, _bounds(self.paths), notes, numbers=numbers, registered=tuple(registered.values())
+        )
 
     def _add_path(self) -> Mapping[str, int]:
         """Adds another path, and returns its sizes; returns no sizes if the module takes no further path."""

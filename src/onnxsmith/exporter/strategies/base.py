@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import Problem
 from onnxsmith.exporter.tracing.size_branches import SizeBranch
+from onnxsmith.exporter.translating.register import Registration
 from onnxsmith.runtimes.torch_eager import TorchProgram
 from onnxsmith.verification.free_values import Freedom
 
@@ -26,7 +27,7 @@ class Captured:
     trace compared a symbol with: beyond them the module may behave differently. `fixed` are the user's lines that read
     a tensor's value: the graph holds the example's value as a constant. `branches` are the module's branches on sizes;
     the graph has one side of each. `counted` are the lines (`file:line`) at which a number that follows from sizes
-    became a constant.
+    became a constant. `registered` are the translations that the user registered, and that the capture used.
     """
 
     model: ir.Model
@@ -39,6 +40,7 @@ class Captured:
     counted: Sequence[str] = ()
     free: Sequence[Freedom] = ()
     """Holds the outputs that are free up to a sign by definition; each part's name is the output's number."""
+    registered: Sequence[Registration] = ()
 
 
 def merged(numbers: Iterable[Mapping[str, frozenset[int]]]) -> dict[str, frozenset[int]]:

@@ -81,11 +81,11 @@ class TorchExport(Strategy):
         bounds = {str(symbol): _bounds(value) for symbol, value in exported.range_constraints.items()}
         how = f"{self.title}, torch {torch.__version__}, {several(len(exported.graph.nodes), 'node')} captured"
         restore_names(translated.model, program)
-        notes = (*trace.notes, *_mutations(translated.exported_program, program))
+        notes = (*trace.notes, *trace.uses.composed, *_mutations(translated.exported_program, program))
         branches = tuple(trace.questions.found.values())
         counted = tuple(dict.fromkeys(filter(None, trace.watch.counted)))
         return Captured(translated.model, how, bounds, notes, numbers=numbers, branches=branches, counted=counted,
-                        free=free_signs(exported))  # fmt: skip
+                        free=free_signs(exported), registered=tuple(trace.uses.applied.values()))  # fmt: skip
 
 
 class TorchPlain(TorchExport):

@@ -53,9 +53,12 @@ class _Use:
 
 @dataclass
 class Uses:
-    """The calls of registered operators in one capture."""
+    """The calls of registered operators in one capture. `applied` are the registered translations that it used, by
+    target; `composed` are the notes of `composed_operators`."""
 
     seen: list[_Use] = field(default_factory=list)
+    applied: dict[Any, Registration] = field(default_factory=dict)
+    composed: tuple[str, ...] = ()
 
     def table(self) -> dict[Any, Callable[..., Any]]:
         """Maps each operator to its translation, as a table of decompositions."""
@@ -83,9 +86,23 @@ class Uses:
     def translated(self, registration: Registration) -> Callable[..., Any]:
         """Returns the translation itself, or a function that writes one node, depending on the registration's
         `deliver`."""
-        if registration.deliver == "operators" and not registration.writers:
-            return registration.decompose
-        return lambda *args, **kwargs: self._node(registration, args, kwargs)
+        computes = registration.deliver == "operators" and not registration.writers
+
+        def translation(*args: Any, **kwargs: Any) -> Any:
+            self.applied[registration.target] = registration
+            if computes:
+                return registration.decompose(*args, **kwargs)
+            return self._node(registration, args, kwargs)
+
+        return translation
+
+    def meet(self, operators: Iterable[Any]) -> None:
+        """Notes that registered functions write the nodes of these operators."""
+        found = set(operators)
+        for one in registered():
+            ops = overloads(one.target) if isinstance(one.target, str) else [one.target]
+            if one.writers and not found.isdisjoint(ops):
+                self.applied[one.target] = one
 
     def _node(self, registration: Registration, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         bound = registration.signature.bind(*args, **kwargs)

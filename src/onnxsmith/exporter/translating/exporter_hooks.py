@@ -13,6 +13,7 @@ from torch.export import ExportedProgram
 from onnxsmith.base import rooms
 from onnxsmith.base.seams.torch import translator
 from onnxsmith.base.seams.torch.decomposing import decompose
+from onnxsmith.exporter.translating import composed_operators
 from onnxsmith.exporter.translating.custom_operators import Uses
 from onnxsmith.exporter.translating.empty_tensors import fold_empty
 from onnxsmith.exporter.translating.exact_fractions import exact_fractions
@@ -45,8 +46,11 @@ def translating(*, own: bool = True) -> Iterator[Uses]:
             translator.add(registry, op, functions)
         ours = {op: function for op, function in _own().items() if op not in writers} if own else {}
         table = {**translator.decompositions(registry), **ours, **uses.table()}
+        before = exported.graph
         exported = decompose(exported, table)
+        uses.meet(op for op in writers if exported.graph.find_nodes(op="call_function", target=op))
         if own:
+            uses.composed = tuple(composed_operators.notes(before, exported.graph, ours, translator.written(registry)))
             strides_as_sizes(exported.graph_module)
             floor_quotients(exported.graph_module)
             fractions_as_tensors(exported.graph_module)
@@ -67,6 +71,11 @@ def translating(*, own: bool = True) -> Iterator[Uses]:
 def functions() -> Mapping[Any, Callable[..., Any]]:
     """Returns functions of torch that are replaced while a module is traced, with their replacements."""
     return {function: one.decompose for one in translations().values() for function in one.functions}
+
+
+def targets() -> frozenset[str]:
+    """Returns the names of the operators that this package translates (`aten::cdist`), with those of one overload."""
+    return frozenset(str(op.name()).removesuffix(".default") for op in _own())
 
 
 def _own() -> Mapping[Any, Callable[..., Any]]:

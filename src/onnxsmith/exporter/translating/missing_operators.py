@@ -7,7 +7,7 @@ import inspect
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,17 +20,20 @@ from onnxsmith.base.seams.torch.tensors import mode_of
 from onnxsmith.exporter.causes._message_text import line_in
 from onnxsmith.exporter.causes.exporter_messages import REASONS
 from onnxsmith.exporter.factory import is_target, place
+from onnxsmith.exporter.translating.program_origin import origins
 
 _SHAPELESS = re.compile(r"no fake impl registered for <CustomOpDef\(([\w.:]+)\)>|([\w.]+::[\w.]+): attempted to run")
 
 
 @dataclass(frozen=True)
 class Missing:
-    """An operator in the form of `onnxsmith.register` (`lib::op`), the user's line, and torch's message."""
+    """An operator in the form of `onnxsmith.register` (`lib::op`), the user's line, and torch's message. `called` is
+    the operator in the trace of which a decomposition made it, usually itself."""
 
     target: str
     where: str
     said: str
+    called: str = ""
 
     @property
     def problem(self) -> Problem:
@@ -39,7 +42,12 @@ class Missing:
 
 
 class UntranslatedError(OnnxsmithError):
-    """The problem of operators that have no translation, whatever the sizes of the inputs are."""
+    """The problem of operators that have no translation, whatever the sizes of the inputs are. `called` names the
+    operators in the trace, of which another strategy would have to know all."""
+
+    def __init__(self, found: Problem, called: Sequence[str] = ()) -> None:
+        super().__init__(found)
+        self.called = tuple(called)
 
 
 _SPARSE = re.compile(r"sparse|^aten::(_?to_dense|_?coalesced?_?|_?(col_)?indices|_?values)$")
@@ -75,7 +83,8 @@ def with_code(error: OnnxsmithError, target: str) -> OnnxsmithError:
     if error.problem.id != "export/no-translation" or "onnxsmith.register" not in error.problem.fix:
         return error
     called = f"`onnxsmith diagnose {shlex.quote(target)}`" if is_target(target) else "onnxsmith.diagnose(module, args)"
-    return type(error)(replace(error.problem, fix=f"{error.problem.fix}; {called} prints its first lines"))
+    said = replace(error.problem, fix=f"{error.problem.fix}; {called} prints its first lines")
+    return UntranslatedError(said, error.called) if isinstance(error, UntranslatedError) else OnnxsmithError(said)
 
 
 def untranslated(exported: ExportedProgram) -> list[Missing]:
@@ -86,17 +95,35 @@ def untranslated(exported: ExportedProgram) -> list[Missing]:
     if mode is not None and mode.shape_env is not None:  # symbols left by an earlier decomposition would raise
         mode.shape_env.pending_fresh_unbacked_symbols.clear()
     program = translator.decomposed(exported, registry)
+    before = {node.name: source for node, source in origins(exported.graph, program.graph)}
     found: dict[tuple[str, str], Missing] = {}
     for node in program.graph.nodes:
         if node.op != "call_function" or not isinstance(node.target, operators.OpOverload):
             continue
         function, message = translator.function_for(node, registry)
-        target = str(node.target.name()).removesuffix(".default")  # type: ignore[no-untyped-call]
+        target = _name(node)
         if function is None and "_assert" not in target:
             where = line_in(str(node.meta.get("stack_trace", "")))
             said = f"no ONNX function was found for it: {message}"
-            found.setdefault((target, where), Missing(target, where, said))
+            found.setdefault((target, where), Missing(target, where, said, _name(before.get(node.name)) or target))
     return list(found.values())
+
+
+def _name(node: Any) -> str:
+    """Returns the name of the operator that a node of a traced program calls; "" for another function or no node."""
+    if node is None or node.op != "call_function" or not isinstance(node.target, operators.OpOverload):
+        return ""
+    return str(node.target.name()).removesuffix(".default")  # type: ignore[no-untyped-call]
+
+
+def error_of(found: list[Missing], *, translated: Container[str] = ()) -> OnnxsmithError:
+    """Returns the error of operators without a translation. It is an `UntranslatedError` if one of them cannot come
+    from a translation: `translated` names the operators that this package translates, which other exporters may
+    translate otherwise."""
+    called = [one.called or one.target for one in found]
+    certain = [name for name in called if name not in translated]
+    said = problem_of(found)
+    return UntranslatedError(said, certain) if certain else OnnxsmithError(said)
 
 
 def shapeless(error: BaseException | None, where: str) -> list[Missing]:
@@ -109,22 +136,28 @@ def shapeless(error: BaseException | None, where: str) -> list[Missing]:
     return [Missing((known[1] or known[2]).removesuffix(".default"), where, said)]
 
 
-def registrations(targets: list[str], file: str) -> str:
+def registrations(targets: list[str], file: str, refused: Mapping[str, str]) -> str:
     """Writes code that registers translations of the operators. An operator whose Python function is in `file` gets a
-    copy of the function; others get only the first lines."""
-    return "\n\n\n".join(["import onnxsmith", *dict.fromkeys(_registration(target, file) for target in targets)])
+    copy of the function, if a trace can follow it; others get only the first lines. `refused` says of operators why a
+    trace cannot follow their function."""
+    codes = (_registration(target, file, refused.get(target, "")) for target in dict.fromkeys(targets))
+    return "\n\n\n".join(["import onnxsmith", *codes])
 
 
-def _registration(target: str, file: str) -> str:
+def _registration(target: str, file: str, refused: str) -> str:
     name = re.sub(r"\W", "_", target.partition("::")[2])
     decorator = f'@onnxsmith.register("{target}")'
-    written = _source(target, file)
-    if written is not None:
-        written.name, written.decorator_list = f"{name}_in_onnx", []
-        return f"{decorator}\n{ast.unparse(written)}"
-    arguments = ", ".join(_arguments(target))
     advice = "compute it with PyTorch's operators; onnxsmith.onnx_op puts a node of ONNX there"
-    return f'{decorator}\ndef {name}_in_onnx({arguments}):\n    raise NotImplementedError("{advice}")'
+    written = _source(target, file)
+    if written is None:
+        arguments = ", ".join(_arguments(target))
+        return f'{decorator}\ndef {name}_in_onnx({arguments}):\n    raise NotImplementedError("{advice}")'
+    written.name, written.decorator_list = f"{name}_in_onnx", []
+    if not refused:
+        return f"{decorator}\n{ast.unparse(written)}"
+    text = f"compute {target} with functions of torch here: its own code cannot be traced ({refused})"
+    written.body = [ast.Raise(ast.Call(ast.Name("NotImplementedError"), [ast.Constant(text)], []))]
+    return f"{decorator}\n{ast.unparse(ast.fix_missing_locations(written))}"
 
 
 def _source(target: str, file: str) -> ast.FunctionDef | None:

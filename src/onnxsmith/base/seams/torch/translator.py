@@ -71,9 +71,14 @@ def recording(opset: int) -> Iterator[Any]:
         yield found
 
 
+def written(translations: Any) -> set[Any]:
+    """Returns the operators that have a translation."""
+    return set(required(_KNOWN)(translations))
+
+
 def decompositions(translations: Any) -> dict[Any, Callable[..., Any]]:
     """Returns the decompositions of operators that have no translation."""
-    table: dict[Any, Callable[..., Any]] = required(_TABLE)(set(required(_KNOWN)(translations)))
+    table: dict[Any, Callable[..., Any]] = required(_TABLE)(written(translations))
     return table
 
 
