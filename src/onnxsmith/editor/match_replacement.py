@@ -51,7 +51,7 @@ class _Replacing:
     def __init__(self, work: Work, by: Pattern) -> None:
         self._work, self._by = work, by
         self.replaced: dict[ir.Value, ir.Value] = {}
-        self._told = ""
+        self._told = "a match"
         self._make = Operators(work.model, blame=lambda: f"the replacement of {self._told}", other_opset=OTHER_OPSET)
         self._names = work.names
         several = len(by.outputs) > 1

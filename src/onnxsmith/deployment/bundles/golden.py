@@ -250,7 +250,7 @@ def _case(session: Session, run: Run, tolerances: Tolerances) -> Case:
     again = session.run(run.feed.values)
     random = tuple(name for name, value in run.outputs.items() if not _same(value, again[name]))
     allowed = {name: None if name in random else tolerances.of(run, name) for name in run.outputs}
-    return Case(run.feed.label, dict(run.feed.sizes), dict(run.feed.values), run.outputs, random, allowed)
+    return Case(_label(run.feed), dict(run.feed.sizes), dict(run.feed.values), run.outputs, random, allowed)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -270,3 +270,9 @@ def _same(one: Any, other: Any) -> bool:
 
 def _shown(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={size}" for name, size in sizes.items())
+
+
+def _label(feed: Feed) -> str:
+    """Returns the label of an input. Only floats are drawn from a normal distribution."""
+    floats = any(isinstance(value, np.ndarray) and value.dtype.kind in "fV" for value in feed.values.values())
+    return feed.label if floats else feed.label.removesuffix(", normal")
