@@ -252,7 +252,7 @@ def _notes(result: Found) -> list[str]:
         )
     if result.rounded:
         names = first_few([look.pair.candidate for look in result.rounded], 5)
-        notes.append(f"compared in float64, the reference is no closer to the exact values than this side: {names}")
+        notes.append(f"rounding explains these: compared with float64, both sides are about equally far off: {names}")
     return notes
 
 
