@@ -240,14 +240,17 @@ class Layers(Part):
         else:
             yield Text(
                 f"tried: with this node as it is in the reference, the outputs are {found.after:.2g} of their scale "
-                f"off, else {found.before:.2g}: there is more than one difference",
+                f"off in root mean square, else {found.before:.2g}: there is more than one difference",
                 Tone.WARN,
             )
 
     def _left(self, present: float, absent: float) -> str:
-        if not present:
+        if absent >= present:
             return "the outputs do not show it"
-        return f"with the reference's value there the outputs are {absent:.2g} of their scale off, else {present:.2g}"
+        return (
+            f"with the reference's value there, the outputs are {absent:.2g} of their scale off in root mean square, "
+            f"else {present:.2g}"
+        )
 
     def _table(self) -> Table:
         rows = tuple(
@@ -281,10 +284,14 @@ class Layers(Part):
 
 def _off(layer: Layer) -> str:
     if layer.own is None:
-        small = f"off by {layer.inherited:.2g} of its scale" if layer.inherited else "the graphs differ there"
+        small = (
+            f"its worst element is off by {layer.inherited:.2g} of its scale"
+            if layer.inherited
+            else "the graphs differ there"
+        )
         return layer.reason or small
     explained = f"where rounding explains {layer.allowed:.2g}"
-    return f"off by {layer.own:.2g} of its scale on the reference's own inputs, {explained}"
+    return f"its worst element is off by {layer.own:.2g} of its scale on the reference's own inputs, {explained}"
 
 
 def _grown(layer: Layer) -> str:
