@@ -104,9 +104,11 @@ def blamed(layers: Layers, candidate: str, *, outputs_agree: bool = False) -> tu
             else f"the outputs are {cause.after:.2g} of their scale off in root mean square, else {cause.before:.2g}"
         )
         why.append(f"the graphs differ there: {cause.said()}; with that undone, {tried}")
-    said = f"{first.name} is the first tensor with an error of its own: {first.reason or 'the graphs differ there'}"
+    reason = first.reason or "the graphs differ there"
+    said = f"{first.name} is the first tensor with an error of its own: {reason}"
     if len(layers.culprits) > 1:
-        said = f"{len(layers.culprits)} nodes have an error of their own: {first_few(layers.culprits, _NAMED)}; {said}"
+        named = first_few(layers.culprits, _NAMED)
+        said = f"{len(layers.culprits)} tensors have an error of their own: {named}; of the first, {reason}"
     return (
         Problem(
             "compare/first-error",
@@ -121,18 +123,21 @@ def blamed(layers: Layers, candidate: str, *, outputs_agree: bool = False) -> tu
 
 
 def _fix(first: Layer, cause: Cause | None, candidate: str) -> str:
-    """Returns the fix for a culprit: a patch that undoes its cause, if there is one."""
-    if cause is None or not cause.agrees:
+    """Returns the fix for the culprits: a patch that undoes their causes, as far as these are known."""
+    if cause is None or not (cause.agrees or cause.patch):
         compared = "compare the attributes and weights of this node with the reference's"
         if not candidate or not first.steps:
             return compared
         shown = shlex.join(["onnxsmith", "inspect", candidate, first.steps[0].removeprefix("-> ")])
         return f"{compared}: `{shown}` shows them"
     if not cause.patch or not candidate:
-        return f"undo at {cause.op} {cause.node}: {'; '.join(cause.changes)}"
+        return f"undo {cause.said()}"
     lines = " ".join(shlex.quote(line) for line in cause.patch.splitlines())
     command = ["onnxsmith", "edit", candidate, "fix.toml", "-o", f"{Path(candidate).stem}_fixed.onnx"]
-    return f"`printf '%s\\n' {lines} > fix.toml; {shlex.join(command)}`"
+    pasted = f"`printf '%s\\n' {lines} > fix.toml; {shlex.join(command)}`"
+    if cause.by_hand:
+        return f"{pasted} undoes a part; undo by hand {', and '.join(cause.by_hand)}"
+    return pasted if cause.agrees else f"{pasted} undoes a part; then compare again to find the rest"
 
 
 _MOST = 16

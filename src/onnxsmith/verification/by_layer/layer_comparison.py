@@ -49,6 +49,8 @@ class Request:
     """Limits the relative difference of an operation, in place of the computed tolerance."""
     match: Callable[[], Matches] = Matches
     """Matches the graphs of both sides when it is called."""
+    file: str = ""
+    """Names the reference's file, if it is one."""
 
 
 def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
