@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
 
 import onnxsmith
 from onnxsmith.base.report.base import Text
-from onnxsmith.base.report.parts.layers import Layers
+from onnxsmith.base.report.parts.layers import _ORDER, Layers
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.verification.verification_verdict import problems
@@ -63,3 +65,15 @@ def test_a_weak_comparison_offers_the_layers_once() -> None:
         weak = [one for one in result.report.problems if one.id == "verify/cannot-tell"]
         assert all(("--per-layer" in one.fix) is not per_layer for one in weak), result.report
         assert weak or per_layer
+
+
+def test_the_guide_explains_each_verdict_of_a_layer() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "comparing.md").read_text(encoding="utf-8")
+    assert [word for word in _ORDER if f"| `{word}` " not in text] == []
+
+
+def test_the_usual_causes_of_a_difference_list_weights_and_attributes() -> None:
+    page = files("onnxsmith.viewer").joinpath("pages/verify/different.md").read_text(encoding="utf-8")
+    usual = page.partition("## Why")[2].partition("## What helps")[0]
+    assert "- A weight differs" in usual
+    assert "- An attribute differs" in usual
