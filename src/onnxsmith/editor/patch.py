@@ -33,9 +33,10 @@ import tomli_w
 from onnxsmith.base import folders, rooms
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import problem
+from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
 from onnxsmith.editor.steps.base import Step
-from onnxsmith.graph.files.load import near_files
+from onnxsmith.graph.files.load import load, near_files
 from onnxsmith.graph.files.save import disk_problems
 from onnxsmith.graph.operators import constant_tensors
 from onnxsmith.graph.structure import walk
@@ -227,8 +228,9 @@ _LARGEST = 256
 
 
 def loaded(value: Any, folder: Path) -> Any:
-    """Turns `{ file = "bias.npy" }` and `{ array = [1, 2], dtype = "float32" }` into arrays, also inside lists and
-    tables. Relative paths start at `folder`. For a dtype that numpy lacks, the table has the key `dtype` beside `file`.
+    """Turns `{ file = "bias.npy" }`, `{ file = "model.onnx", tensor = "bias" }` and
+    `{ array = [1, 2], dtype = "float32" }` into arrays, also inside lists and tables. Relative paths start at `folder`.
+    For a dtype that numpy lacks, the table has the key `dtype` beside `file`.
 
     Raises:
         OnnxsmithError: `edit/patch-file` if a file cannot be read.
@@ -236,6 +238,12 @@ def loaded(value: Any, folder: Path) -> Any:
     if isinstance(value, dict) and set(value) in ({"file"}, {"file", "dtype"}) and isinstance(value["file"], str):
         array = _from_file(folder / value["file"])
         return array.view(_dtype(value["dtype"])) if "dtype" in value else array
+    if (
+        isinstance(value, dict)
+        and set(value) == {"file", "tensor"}
+        and all(isinstance(one, str) for one in value.values())
+    ):
+        return _of_model(folder / value["file"], value["tensor"])
     if isinstance(value, dict) and set(value) == {"array", "dtype"}:
         return np.array(value["array"], _dtype(value["dtype"]))
     if isinstance(value, dict):
@@ -260,6 +268,22 @@ def _from_file(path: Path) -> np.ndarray[Any, Any]:
         why=why,
         fix=f"write it with numpy.save({str(path)!r}, array)",
     )
+
+
+def _of_model(path: Path, name: str) -> np.ndarray[Any, Any]:
+    """Returns the constant of this name in another model file."""
+    graph = load(path).graph
+    made = (value for node in graph for value in node.outputs)
+    known = {value.name or "": held for value in (*graph.initializers.values(), *made) if (held := const_tensor(value))}
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1, 0.6)
+        raise problem(
+            "edit/patch-file",
+            f"the model has no constant {name!r}",
+            where=str(path),
+            fix=f"write tensor = {near[0]!r}" if near else f"`onnxsmith inspect {path} --tensors` lists the constants",
+        )
+    return np.asarray(known[name].numpy())
 
 
 def _dtype(name: str) -> np.dtype[Any]:

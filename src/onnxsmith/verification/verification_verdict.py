@@ -27,8 +27,7 @@ def problems(part: Verification, *, asked: bool = True) -> tuple[Problem, ...]:
                 f"the check cannot tell whether the two are equal: {'; '.join(part.unsure)}",
                 where=part.candidate,
                 why="no difference was found, and a wrong model would have passed as well",
-                fix="give inputs that the model is made for: --input inputs.npz (in Python inputs=…); or run both in "
-                'another way: --runtime reference (Verify(runtime="reference"))',
+                fix=_ways(part),
             ),
         )
     bad = next((output for output in part.outputs if not output.equal), None)
@@ -42,6 +41,23 @@ def problems(part: Verification, *, asked: bool = True) -> tuple[Problem, ...]:
             fix="`onnxsmith explain verify/different` lists the usual causes",
         ),
     )
+
+
+_UNSEEN = "would have been seen", "would not have been seen", "is no more than rounding"
+"""Ends the reasons that are about the model and its inputs alone: another runtime gives the same."""
+
+
+def _ways(part: Verification) -> str:
+    """Returns what may help a check that is too weak. Another runtime is not offered if both sides ran on it, or if the
+    reason does not depend on the runtime."""
+    ways = "give inputs that the model is made for: --input inputs.npz (in Python inputs=…)"
+    on_reference = part.candidate.endswith(f" on {_REFERENCE}")
+    if on_reference or all(any(end in why for end in _UNSEEN) for why in part.unsure):
+        return ways
+    return f'{ways}; or run both in another way: --runtime {_REFERENCE} (Verify(runtime="{_REFERENCE}"))'
+
+
+_REFERENCE = "reference"
 
 
 def _why(bad: OutputCheck | None, part: Verification) -> str:

@@ -17,8 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnxsmith
 from onnxsmith.base.report.parts.layers import Layers
-from onnxsmith.comparison.outputs.candidate_changes import _toml
 from onnxsmith.comparison.outputs.stored_values import layout
+from onnxsmith.comparison.outputs.undoing_patches import _toml
 from onnxsmith.verification.by_layer.pair_difference import value_difference
 from onnxsmith.verification.rounding import counted
 

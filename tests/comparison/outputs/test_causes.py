@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 import onnxsmith
 from onnxsmith.base.report.parts.layers import Layers
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.comparison.outputs.layer_stage import blamed
 
 Nodes = Sequence[onnx.NodeProto]
 
@@ -151,12 +152,58 @@ def test_a_shape_that_differs_is_evidence() -> None:
     assert layers.cause.agrees
 
 
-def test_two_faults_are_both_named_and_neither_explains_all() -> None:
+def test_two_faults_are_both_named_and_undone_together() -> None:
+    """One change can be written as a patch, the other has to be undone by hand."""
     both = list(ALPHA)
     both[4] = node("Sub", ["c2", "l"], "a")
     layers = found(compared(model(both)))
     assert {"l", "a"} <= set(layers.culprits)
-    assert layers.cause is None or not layers.cause.agrees
+    assert layers.cause is not None
+    assert layers.cause.agrees
+    assert layers.cause.said() == "alpha 0.1 → 0.3 at LeakyRelu LeakyRelu_l; and Add → Sub at Sub Sub_a"
+    (blame,) = blamed(layers, "m.onnx")
+    assert blame.what.startswith("2 tensors have an error of their own: l, a")
+    assert "onnxsmith edit m.onnx fix.toml" in blame.fix
+    assert blame.fix.endswith("undo by hand Add → Sub at Sub Sub_a")
+
+
+def pasted(fix: str, folder: Path) -> None:
+    """Runs the command that a fix begins with."""
+    command = fix[1 : fix.index("`", 1)]
+    program = f'onnxsmith() {{ "{sys.executable}" -m onnxsmith "$@"; }}\n{command}'
+    subprocess.run(["bash", "-euc", program], cwd=folder, check=True, capture_output=True)
+
+
+def weights(places: int) -> np.ndarray[Any, Any]:
+    """The weight of the second convolution, with a few numbers changed."""
+    rng = np.random.default_rng(0)
+    rng.standard_normal((4, 4, 3, 3))
+    held = rng.standard_normal((4, 4, 3, 3)) / 6
+    held.reshape(-1)[:places] += 0.5
+    return held
+
+
+@pytest.mark.parametrize(
+    ("nodes", "changed_places", "says"),
+    [
+        (PLAIN, 3, "'at = [[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 2]]'"),
+        (PLAIN, 144, '\'value = { file = "right.onnx", tensor = "v" }\''),
+        (ALPHA, 3, "'attributes = { alpha = 0.1 }'"),
+    ],
+    ids=["a few numbers", "a whole weight", "two faults"],
+)
+def test_the_fix_of_a_weight_is_short_and_works(
+    nodes: Nodes, changed_places: int, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(model(), "right.onnx")
+    onnx.save(model(nodes, v=weights(changed_places)), "wrong.onnx")
+    result = onnxsmith.compare("right.onnx", "wrong.onnx", per_layer=True)
+    fix = result.report.problems[-1].fix
+    assert says in fix
+    assert len(fix) < 500
+    pasted(fix, tmp_path)
+    assert onnxsmith.compare("right.onnx", "wrong_fixed.onnx").ok
 
 
 def test_what_changes_nothing_is_not_the_cause() -> None:

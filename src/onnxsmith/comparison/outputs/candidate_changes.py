@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.base.report.parts.layers import Layer
@@ -16,6 +14,13 @@ from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.comparison.outputs.graph_matches import GraphMatches
 from onnxsmith.comparison.outputs.node_transplant import Undoing
 from onnxsmith.comparison.outputs.stored_values import StoredValues, differ, layout
+from onnxsmith.comparison.outputs.undoing_patches import (
+    NO_SOURCE,
+    Source,
+    attributes_patch,
+    constant_patch,
+    layout_patch,
+)
 from onnxsmith.graph.structure.walk import node_label, op_name
 from onnxsmith.runtimes.base import Array, Feeds
 from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
@@ -45,7 +50,8 @@ class Attempt:
 
 
 class Attempts:
-    """Finds changes for the nodes of a layer. `partners` maps the reference's tensors to the candidate's."""
+    """Finds changes for the nodes of a layer. `partners` maps the reference's tensors to the candidate's. `file` is the
+    reference's file, if it is one."""
 
     def __init__(
         self,
@@ -53,8 +59,9 @@ class Attempts:
         matches: GraphMatches,
         feeds: tuple[Feeds, Feeds],
         partners: Mapping[str, str],
+        file: str = "",
     ) -> None:
-        self._sides, self._matches, self._partners = sides, matches, partners
+        self._sides, self._matches, self._partners, self._file = sides, matches, partners, file
         self._stored = StoredValues(sides[0], feeds[0]), StoredValues(sides[1], feeds[1])
         self._nodes = {node_label(node): node for node in sides[1].model.graph}
         self._made = {value.name or "" for node in sides[1].model.graph for value in node.outputs}
@@ -143,9 +150,11 @@ class Attempts:
             if is_float(ours) and is_float(theirs) and ours.dtype != theirs.dtype:
                 ours = ours.astype(theirs.dtype)
             if ours.dtype == theirs.dtype and differ(ours, theirs):
-                yield self._exchanged(node, place, y, ours, theirs)
+                yield self._exchanged(node, place, y, ours, theirs, Source(self._file, x.name or "", const_tensor(x)))
 
-    def _exchanged(self, node: ir.Node, place: int, value: ir.Value, ours: Array, theirs: Array) -> Attempt:
+    def _exchanged(
+        self, node: ir.Node, place: int, value: ir.Value, ours: Array, theirs: Array, source: Source = NO_SOURCE
+    ) -> Attempt:
         label, output = node_label(node), node.outputs[0].name or ""
         ordered = layout(ours, theirs) if ours.size <= _MOST_ORDERED else None
         rows = self._matches.by_node.get(label, ())
@@ -154,7 +163,7 @@ class Attempts:
         if ordered is not None and ours.size > _SHORT:
             said, patch = f"{value.name}: {ordered[0]}", layout_patch(label, place, ordered[1])
         if not patch:
-            patch = constant_patch(value, ours)
+            patch = constant_patch(value, ours, source)
         return Attempt(label, (said,), lambda undoing: undoing.set_constant(output, place, ours), 0, patch)
 
     def _operands(self, node: ir.Node, one: ir.Node) -> Iterator[Attempt]:
@@ -225,64 +234,3 @@ def _said(name: str, ours: Array, theirs: Array) -> str:
 def _text(array: Array) -> str:
     numbers = [f"{number:.6g}" if array.dtype.kind == "f" else str(number) for number in array.ravel().tolist()]
     return numbers[0] if array.ndim == 0 else f"[{', '.join(numbers)}]"
-
-
-_KINDS = ir.AttributeType
-_PLAIN = (_KINDS.INT, _KINDS.INTS, _KINDS.FLOAT, _KINDS.FLOATS, _KINDS.STRING, _KINDS.STRINGS)
-"""Kinds of attributes that a patch file can hold."""
-_MOST_NUMBERS = 512
-"""How many numbers a patch lists. A choice: it has to fit into a command line."""
-
-
-def attributes_patch(label: str, names: Sequence[str], counterpart: ir.Node) -> str:
-    """Returns the step that sets attributes to their values in the reference, or removes those that the reference
-    lacks. "" if a patch file cannot hold a value."""
-    if not names:
-        return ""
-    given = {name: counterpart.attributes.get(name) for name in names}
-    if any(one is not None and one.type not in _PLAIN for one in given.values()):
-        return ""
-    values = ", ".join(f"{name} = {_toml('' if one is None else one.value)}" for name, one in given.items())
-    return f'[[step]]\ndo = "set"\nnode = {_toml(label)}\nattributes = {{ {values} }}\n'
-
-
-def constant_patch(value: ir.Value, array: Array) -> str:
-    """Returns the step that gives a constant the reference's value; "" if other nodes read it too, or if it is
-    large."""
-    if array.size > _MOST_NUMBERS or len(value.uses()) != 1 or value.is_graph_input() or array.dtype.kind not in "fiub":
-        return ""
-    held = const_tensor(value)
-    if held is None or not value.name or tuple(held.shape.numpy()) != array.shape or not np.isfinite(array).all():
-        return ""
-    return f'[[step]]\ndo = "constant"\ntensor = {_toml(value.name)}\nvalue = {_toml(array.tolist(), array.dtype)}\n'
-
-
-def layout_patch(label: str, place: int, steps: Sequence[tuple[str, object]]) -> str:
-    """Returns the steps that bring a weight into the reference's order, in front of the node's operand."""
-    texts = []
-    for kind, given in steps:
-        if kind == "transpose":
-            what = f'op = "Transpose"\nattributes = {{ perm = {_toml(given)} }}'
-        elif kind == "reshape":
-            what = f'op = "Reshape"\noperands = [{_toml(given)}]'
-        else:
-            assert isinstance(given, tuple)
-            axis, rows = given
-            if len(rows) > _MOST_NUMBERS:
-                return ""
-            what = f'op = "Gather"\noperands = [{_toml(rows)}]\nattributes = {{ axis = {axis} }}'
-        texts.append(f'[[step]]\ndo = "insert"\nbefore = {_toml(label)}\ninput = {place}\n{what}\n')
-    return "".join(texts)
-
-
-def _toml(value: object, dtype: npt.DTypeLike = np.float32) -> str:
-    """Returns the value as TOML. A float has the digits that its dtype needs, by default the dtype of attributes."""
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_toml(one, dtype) for one in value)}]"
-    if isinstance(value, str | bytes):
-        return json.dumps(value.decode() if isinstance(value, bytes) else value)
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value)).lower()
-    if isinstance(value, float):
-        return repr(float(str(np.asarray(value, dtype)[()])))
-    return repr(value)

@@ -13,14 +13,14 @@ from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts.verification import Steps, Verification
+from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
-from onnxsmith.base.words import several
 from onnxsmith.comparison.outputs import unlike_inputs as unlike
 from onnxsmith.comparison.outputs.candidate_state import Recorder
 from onnxsmith.comparison.outputs.candidate_state import compared as in_steps
+from onnxsmith.comparison.outputs.compare_headline import headline
 from onnxsmith.comparison.outputs.comparison_setup import Compared, Section, compared, elsewhere, exact
 from onnxsmith.comparison.outputs.reference_steps import rolled
 from onnxsmith.comparison.outputs.same_files import same_files
@@ -211,13 +211,15 @@ def _report(
         write_npz(Path(worst_input), worst[0].values)
     part = replace(part, notes=(*read.notes, *part.notes), untried=(*part.untried, *read.clauses))
     staged = _staged(read, part, worst[0], recorder, per_layer) if per_layer and worst else None
-    parts = (part, *taken, *(staged.parts if staged is not None else ()))
+    shown = part if staged is None or staged.outputs is None else staged.outputs
+    parts = (shown, *taken, *(staged.parts if staged is not None else ()))
     ended = verdict(part) if staged is None or staged.verdict is None else staged.verdict
-    found = tuple(unlike.told(one, a.interface, b.interface) for one in problems(part))
-    if not per_layer and a.model is not None and b.model is not None:
-        found = tuple(_with_ways(one) for one in found)
+    by_layers = staged is not None and staged.verdict is Verdict.DIFFERENT and not part.differs
+    found = () if by_layers else tuple(unlike.told(one, a.interface, b.interface) for one in problems(part))
+    if not per_layer:
+        found = tuple(_with_ways(one, are_graphs=a.model is not None and b.model is not None) for one in found)
     found += staged.problems if staged is not None else ()
-    return Report("compare", ended, (*parts, Timing(clock.passed())), found, headline=_headline(a, b, part, parts))
+    return Report("compare", ended, (*parts, Timing(clock.passed())), found, headline=headline(a, b, part, parts))
 
 
 def _staged(
@@ -240,12 +242,16 @@ def _is_standard(a: SideSource, b: SideSource) -> bool:
     )
 
 
-def _with_ways(found: Problem) -> Problem:
-    """Returns the problem. If numbers differ between two graphs, its fix names the commands that find the place."""
-    if found.id != "verify/different" or "no numbers were compared" in found.why:
+def _with_ways(found: Problem, *, are_graphs: bool) -> Problem:
+    """Returns the problem. If numbers differ between two graphs, its fix names the commands that find the place. If the
+    check is too weak, its fix names the comparison of the tensors inside, which hide less than the outputs."""
+    layers = "`onnxsmith compare REFERENCE CANDIDATE --per-layer`"
+    if found.id == "verify/cannot-tell":
+        return replace(found, fix=f"{found.fix}; or {layers} compares the tensors inside, which hide less")
+    if found.id != "verify/different" or not are_graphs or "no numbers were compared" in found.why:
         return found
     ways = (
-        "`onnxsmith compare REFERENCE CANDIDATE --per-layer` names the first node with an error of its own; "
+        f"{layers} names the first node with an error of its own; "
         "`onnxsmith diff REFERENCE CANDIDATE` lists the weights and nodes that differ"
     )
     return replace(found, fix=f"{ways}; {found.fix}")
@@ -280,32 +286,3 @@ def _side_that_runs(read: Compared) -> tuple[Part, ...]:
         except (OnnxsmithError, StopIteration):
             continue
     return ()
-
-
-def _headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[Part]) -> str:
-    layers = by_input = None
-    where = also = ""
-    steps = next((one for one in parts if isinstance(one, Steps)), None)
-    if len(parts) > 1:
-        from onnxsmith.base.report.parts.layers import Layers, LayersByInput
-
-        layers = next((one for one in parts if isinstance(one, Layers)), None)
-        by_input = next((one for one in parts if isinstance(one, LayersByInput)), None)
-    begins = f"on {by_input.first}" if by_input is not None and by_input.first else ""
-    begins = f"at {steps.first}" if steps is not None and steps.first else begins
-    if layers is not None:
-        explained = layers.cause is not None and layers.cause.agrees
-        cause = layers.cause.said() if layers.cause is not None and explained else ""
-        if layers.culprits:
-            inside = f", in its body {layers.inside.step}" if layers.inside is not None else ""
-            where = f"; first error: {layers.culprits[0]}{inside}" + (f" ({cause})" if cause else "")
-        elif cause:
-            also = f"; what differs is {cause}, whose rounding explains the outputs"
-        elif layers.exposed and part.differs:
-            also = f"; {layers.exposed}"
-    where = f"; first {begins}{where}" if begins else where
-    gaps = "".join(f"; {gap}" for gap in part.untried)
-    if part.unsure and not where:
-        return f"{a.label} and {b.label}: CANNOT TELL on {several(len(part.runs), 'input')}: {part.unsure[0]}{gaps}"
-    said = "equal" if part.equal and not where else "DIFFERENT"
-    return f"{a.label} and {b.label}: {said} {part.where_compared}{where}{also}{gaps}"

@@ -6,6 +6,7 @@ all outputs then agree except for rounding, the node is the cause.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +18,10 @@ import onnx_ir as ir
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.layers import Cause, Layer, Layers
-from onnxsmith.comparison.outputs.candidate_changes import Attempt, Attempts, attributes_patch
+from onnxsmith.comparison.outputs.candidate_changes import Attempt, Attempts
 from onnxsmith.comparison.outputs.graph_matches import GraphMatches, Suspect, texts_of
 from onnxsmith.comparison.outputs.node_transplant import CannotUndo, Undoing
+from onnxsmith.comparison.outputs.undoing_patches import attributes_patch
 from onnxsmith.graph.structure.walk import node_label
 from onnxsmith.graph.surgery.raising import raised
 from onnxsmith.verification.by_layer.alignment import Pair
@@ -39,6 +41,8 @@ _FEW = 3
 _HELPS = 0.5
 """If undoing a node's change leaves at most this share of the difference, the node is named as one cause of several. A
 choice."""
+_MOST_TOGETHER = 6
+"""How many culprits are undone together. A choice: a file with more faults is another model."""
 _NARROW = 2.0**-17
 """Least difference of the outputs for trying a Cast that only the candidate has, even if nothing else is suspicious. It
 is a sixty-fourth of float16's unit roundoff, above the rounding of float32. A choice."""
@@ -75,7 +79,7 @@ def with_cause(
         return replace(found, differences=listed)
     with stage("causes"):
         trial = Trial(sides, pairs, request.feeds, tolerance=request.tolerance)
-        trying = _Trying(sides, matches, found, trial, request.ports)
+        trying = _Trying(sides, matches, found, trial, request)
         cause = trying.cause()
     is_excused = equal and not found.culprits and not (cause is not None and _is_detour(cause, sides, matches))
     if cause is None or is_excused:
@@ -90,15 +94,15 @@ class _Trying:
         matches: GraphMatches,
         found: Layers,
         trial: Trial,
-        ports: Mapping[str, str],
+        request: Request,
     ) -> None:
         self._sides, self._matches, self._found, self._trial = sides, matches, found, trial
-        self._partners = {**ports, **dict(matches.tensors)} | {one.reference: one.name for one in found.layers}
+        self._partners = {**request.ports, **dict(matches.tensors)} | {one.reference: one.name for one in found.layers}
         self._names = [pair.candidate for pair in trial.pairs]
         self._reference = trial.reference(self._names)
         self._roundings = trial.roundings(self._names, frozenset())
         self._ops = {step.label: step.op for step in sides[1].outline.steps}
-        self._local = Attempts(sides, matches, trial.feeds, self._partners)
+        self._local = Attempts(sides, matches, trial.feeds, self._partners, request.file)
 
     def cause(self) -> Cause | None:
         """Returns the node whose change makes the outputs agree, or else the one that helps most; None if none
@@ -119,7 +123,39 @@ class _Trying:
                 return made
             if best is None or made.after < best.after:
                 best = made
-        return best
+        together = self._together(before) if is_wrong else None
+        return together if together is not None and (best is None or together.after < best.after) else best
+
+    def _together(self, before: _Outputs) -> Cause | None:
+        """Returns the differences of several culprits as one cause, if undoing all of them helps; each culprit has an
+        error of its own, so one change alone does not remove all."""
+        changes = [one for name in self._found.culprits[:_MOST_TOGETHER] for one in self._of_culprit(name)]
+        if len({one.node for one in changes}) < 2:
+            return None
+
+        def edit(undoing: Undoing) -> None:
+            for one in changes:
+                one.edit(undoing)
+
+        first = changes[0]
+        after = self._tried(replace(first, edit=edit))
+        if after is None or math.isinf(after.apart) or after.apart > _HELPS * before.apart:
+            return None
+        made = self._cause_of(replace(first, patch="".join(one.patch for one in changes)), before, after)
+        said = [f"{'; '.join(one.changes)} at {self._ops.get(one.node, '')} {one.node}" for one in changes]
+        by_hand = tuple(text for one, text in zip(changes, said, strict=True) if not one.patch) if made.patch else ()
+        return replace(made, more=tuple(said[1:]), by_hand=by_hand)
+
+    def _of_culprit(self, name: str) -> list[Attempt]:
+        """Returns all differences of a culprit's attributes and constants, or else the first difference of its
+        nodes."""
+        layer = self._found.layer(name)
+        local = [one for one in self._local.of(layer) if not one.rank]
+        whole = [one for one in local if not any(_is_part(one, other) for other in local)]
+        if whole:
+            return whole
+        suspects = (self._attempt(one) for one in self._suspects(only_narrowing=False) if one.node in layer.steps)
+        return list(itertools.islice(suspects, 1))
 
     def _attempts(self, *, only_narrowing: bool) -> Iterator[Attempt]:
         """Yields the changes to try. The order is: one attribute, weight or node with another computation; one operand
@@ -274,6 +310,11 @@ class _Trying:
             after.agree and after.apart <= _GONE * before.apart,
             attempt.patch,
         )
+
+
+def _is_part(one: Attempt, other: Attempt) -> bool:
+    """Whether another attempt makes the change of this one, and more."""
+    return one.node == other.node and set(one.changes) < set(other.changes)
 
 
 def _size(suspect: Suspect) -> int:

@@ -13,6 +13,7 @@ from onnxsmith.base.report.base import Part
 from onnxsmith.base.report.parts.layers import Cause, FirstSeen, Layer, Layers, LayersByInput, OneInput
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.words import first_few
 from onnxsmith.comparison.outputs.candidate_state import Recorder
 from onnxsmith.comparison.outputs.comparison_setup import Compared
 from onnxsmith.comparison.outputs.optimisation_effects import changed_outputs, explained
@@ -23,11 +24,13 @@ from onnxsmith.verification.inputs.generate import Feed
 
 @dataclass(frozen=True)
 class Staged:
-    """The stage's additions to a report. `verdict` is None if the stage does not change it."""
+    """The stage's additions to a report. `verdict` is None if the stage does not change it. `outputs` is the
+    verification as the report shows it, if the layers decide and the outputs do not."""
 
     parts: tuple[Part, ...] = ()
     problems: tuple[Problem, ...] = ()
     verdict: Verdict | None = None
+    outputs: Verification | None = None
 
 
 def layered(read: Compared, part: Verification, worst: Feed, recorder: Recorder, options: LayerOptions) -> Staged:
@@ -46,7 +49,17 @@ def layered(read: Compared, part: Verification, worst: Feed, recorder: Recorder,
     shown = replace(layers, exposed=explained(read, feed, changed))
     parts: tuple[Part, ...] = (shown,) if by_input is None else (replace(by_input, note=note), shown)
     file = str(read.b.source) if isinstance(read.b.source, Path) else ""
-    return Staged(parts, blamed(layers, file), Verdict.DIFFERENT if layers.culprits else None)
+    if not layers.culprits:
+        return Staged(parts)
+    outputs = None if part.differs else _undecided(part)
+    return Staged(parts, blamed(layers, file, outputs_agree=outputs is not None), Verdict.DIFFERENT, outputs)
+
+
+def _undecided(part: Verification) -> Verification:
+    """Returns a verification whose outputs agree, if a layer has an error: the outputs do not decide."""
+    said = "the outputs agree within rounding, and the layers below do not: a layer has an error, which decides"
+    unseen = [f"why the outputs do not show it: {why}" for why in part.unsure]
+    return replace(part, unsure=(), notes=(said, *unseen, *part.notes))
 
 
 def _feeds(read: Compared, worst: Feed, differing: Sequence[Feed]) -> tuple[list[Feed], str]:
@@ -58,20 +71,23 @@ def _feeds(read: Compared, worst: Feed, differing: Sequence[Feed]) -> tuple[list
     return [worst], ""
 
 
-# Says which operation is to blame, and what to do about it.
+# Says which operations are to blame, and what to do about it.
+
+_NAMED = 5
+"""How many culprits a problem names. A choice: one line or two."""
 
 
-def blamed(layers: Layers, candidate: str) -> tuple[Problem, ...]:
-    """Returns the problem of the first culprit; empty without one. `candidate` is the candidate's path, "" if it has
+def blamed(layers: Layers, candidate: str, *, outputs_agree: bool = False) -> tuple[Problem, ...]:
+    """Returns the problem of the culprits; empty without one. `candidate` is the candidate's path, "" if it has
     none."""
     if not layers.culprits:
         return ()
     first, cause = layers.layer(layers.culprits[0]), layers.cause
-    why = []
+    why = ["the outputs agree within rounding, so the layers decide"] if outputs_agree else []
     if first.own is not None:
         why.append(
-            f"computed from the reference's inputs, it is off by {first.own:.2g} of its scale; rounding explains "
-            f"{first.allowed:.2g}"
+            f"computed from the reference's inputs, its worst element is off by {first.own:.2g} of its scale; rounding "
+            f"explains {first.allowed:.2g}"
         )
     elif first.reason:
         why.append(f"it differs from the reference's: {first.reason}")
@@ -83,13 +99,20 @@ def blamed(layers: Layers, candidate: str) -> tuple[Problem, ...]:
         )
     if cause is not None and (inside is None or cause.agrees):
         tried = (
-            "all outputs agree" if cause.agrees else f"the outputs are {cause.after:.2g} off, else {cause.before:.2g}"
+            "all outputs agree"
+            if cause.agrees
+            else f"the outputs are {cause.after:.2g} of their scale off in root mean square, else {cause.before:.2g}"
         )
         why.append(f"the graphs differ there: {cause.said()}; with that undone, {tried}")
+    reason = first.reason or "the graphs differ there"
+    said = f"{first.name} is the first tensor with an error of its own: {reason}"
+    if len(layers.culprits) > 1:
+        named = first_few(layers.culprits, _NAMED)
+        said = f"{len(layers.culprits)} tensors have an error of their own: {named}; of the first, {reason}"
     return (
         Problem(
             "compare/first-error",
-            f"{first.name} is the first tensor with an error of its own: {first.reason or 'the graphs differ there'}",
+            said,
             where=f"{first.op} {', '.join(first.steps)}"
             + (f", in its body {inside.step}" if inside is not None else "")
             + (f", from {first.place()}" if first.place() else ""),
@@ -100,18 +123,21 @@ def blamed(layers: Layers, candidate: str) -> tuple[Problem, ...]:
 
 
 def _fix(first: Layer, cause: Cause | None, candidate: str) -> str:
-    """Returns the fix for a culprit: a patch that undoes its cause, if there is one."""
-    if cause is None or not cause.agrees:
+    """Returns the fix for the culprits: a patch that undoes their causes, as far as these are known."""
+    if cause is None or not (cause.agrees or cause.patch):
         compared = "compare the attributes and weights of this node with the reference's"
         if not candidate or not first.steps:
             return compared
         shown = shlex.join(["onnxsmith", "inspect", candidate, first.steps[0].removeprefix("-> ")])
         return f"{compared}: `{shown}` shows them"
     if not cause.patch or not candidate:
-        return f"undo at {cause.op} {cause.node}: {'; '.join(cause.changes)}"
+        return f"undo {cause.said()}"
     lines = " ".join(shlex.quote(line) for line in cause.patch.splitlines())
     command = ["onnxsmith", "edit", candidate, "fix.toml", "-o", f"{Path(candidate).stem}_fixed.onnx"]
-    return f"`printf '%s\\n' {lines} > fix.toml; {shlex.join(command)}`"
+    pasted = f"`printf '%s\\n' {lines} > fix.toml; {shlex.join(command)}`"
+    if cause.by_hand:
+        return f"{pasted} undoes a part; undo by hand {', and '.join(cause.by_hand)}"
+    return pasted if cause.agrees else f"{pasted} undoes a part; then compare again to find the rest"
 
 
 _MOST = 16

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from onnxsmith.base.clock import stage
@@ -114,7 +115,8 @@ def _by_layer(
         if not equal:
             sides[0].expect_exact()
         match = cache(partial(matches, *sides))
-        request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance, match)
+        file = str(a.source) if isinstance(a.source, Path) and a.model is not None else ""
+        request = Request(feed.label, feeds, names, options.budget, options.least_share, tolerance, match, file)
         found = look(*sides, request)
         if (found.culprits or not equal) and isinstance(sides[1], OnnxTap):
             graph = _graph_of(a, sides, feeds, stack)

@@ -59,16 +59,19 @@ class StoredValues:
 
 def differ(reference: Array, candidate: Array) -> bool:
     """Whether two stored values differ by more than computing them in different ways explains."""
-    if reference.shape != candidate.shape:
-        return True
+    return reference.shape != candidate.shape or bool(differing(reference, candidate).any())
+
+
+def differing(reference: Array, candidate: Array) -> Array:
+    """Returns where two stored values of one shape differ by more than computing them in different ways explains."""
     if not is_float(reference) or not is_float(candidate):
-        return not np.array_equal(reference, candidate)
+        return np.asarray(reference != candidate)
     ours, theirs = widen(reference), widen(candidate)
     with np.errstate(invalid="ignore"):
         apart = np.abs(ours - theirs)
     same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
     near = max(_NEAR, float(np.finfo(candidate.dtype).eps) if candidate.dtype.kind == "f" else 0.0)
-    return not bool(np.all(same | (apart <= near * (rms(ours) + np.abs(ours)))))
+    return np.asarray(~(same | (apart <= near * (rms(ours) + np.abs(ours)))))
 
 
 def layout(reference: Array, candidate: Array) -> tuple[str, tuple[tuple[str, object], ...]] | None:

@@ -159,12 +159,14 @@ def _stored(work: Work, value: ir.Value, dtype: ir.DataType) -> float:
 class Constant(Step):
     """Gives the constant `tensor` (an initializer, or the result of a Constant node) a new `value`: a number, a list or
     an array. Numbers and lists take the constant's dtype, and a number fills its shape. An array of another dtype is
-    refused, because readers of the constant expect its dtype."""
+    refused, because readers of the constant expect its dtype. With `at`, a list of places such as `[[0, 3], [1, 2]]`,
+    only these elements change, and `value` has one number for each place, or one for all."""
 
     first = ("tensor", "value")
 
     tensor: Any
     value: Any
+    at: Any = None
 
     def apply(self, work: Work) -> str:
         value = work.find.tensor(self.tensor, Takes("constant", _is_constant))
@@ -178,7 +180,7 @@ class Constant(Step):
                 else "it is an input, which the caller or the loop gives",
                 fix=_one_of(work.model.graph.initializers) or "`onnxsmith inspect MODEL --tensors` lists the constants",
             )
-        made = self._made(held, value.name or "")
+        made = self._made(held, value.name or "") if self.at is None else self._changed(held, value.name or "")
         made.name = value.name
         node = value.producer()
         if node is None:
@@ -194,9 +196,43 @@ class Constant(Step):
                 f"{value.name} is a graph input too: a caller that gives it another value replaces this one"
             )
         was = "" if dims(held) == dims(made) else f", shape {list(dims(held))} → {list(dims(made))}"
-        return f"{value.name}{was}"
+        few = "" if self.at is None else f", {several(len(self.at), 'element')}"
+        return f"{value.name}{was}{few}"
+
+    def _changed(self, held: ir.TensorProtocol, name: str) -> ir.TensorProtocol:
+        """Returns the constant with other elements at the places."""
+        array, numbers = held.numpy().copy(), self._numbers(held, name).numpy()
+        try:
+            array[self._places(array.ndim)] = numbers
+        except (TypeError, ValueError, IndexError) as error:
+            raise problem(
+                "edit/step-argument",
+                f"the places or the numbers do not fit {name}, whose shape is {dims(held)}",
+                where=name,
+                why=str(error),
+                fix="give a list of places with one index for each axis, at = [[0, 3], [1, 2]], and as many numbers",
+            ) from error
+        return ir.tensor(array, dtype=held.dtype)
+
+    def _places(self, axes: int) -> tuple[np.ndarray[Any, Any], ...]:
+        """Returns the indices of each axis. Raises ValueError if they are no whole numbers, or if a place occurs
+        twice."""
+        places = np.asarray(self.at)
+        if places.dtype.kind not in "iu" or places.shape not in ((len(places), axes), (len(places),) * (axes == 1)):
+            raise ValueError("a place has one whole number for each axis")
+        if len(np.unique(places, axis=0)) < len(places):
+            raise ValueError("a place occurs twice")
+        return tuple(places.reshape(len(places), axes).T)
 
     def _made(self, held: ir.TensorProtocol, name: str) -> ir.TensorProtocol:
+        made = self._numbers(held, name)
+        if not constant_tensors.is_array(self.value) and not isinstance(self.value, list | tuple) and dims(held):
+            full = np.broadcast_to(made.numpy(), dims(held)).copy()
+            return ir.tensor(full, dtype=held.dtype)
+        return made
+
+    def _numbers(self, held: ir.TensorProtocol, name: str) -> ir.TensorProtocol:
+        """Returns the given numbers in the constant's dtype."""
         if constant_tensors.is_array(self.value):
             made = constant_tensors.of_array(self.value, f"the value of {name}", "")
             if made.dtype != held.dtype:
@@ -207,11 +243,7 @@ class Constant(Step):
                     fix=f'convert the array: value.astype("{held.dtype.numpy().name}")',
                 )
             return made
-        made = constant_tensors.of_python(self.value, held.dtype, f"the value of {name}", "")
-        if not isinstance(self.value, list | tuple) and dims(held):
-            full = np.broadcast_to(made.numpy(), dims(held)).copy()
-            return ir.tensor(full, dtype=held.dtype)
-        return made
+        return constant_tensors.of_python(self.value, held.dtype, f"the value of {name}", "")
 
 
 def _is_constant(value: ir.Value) -> bool:

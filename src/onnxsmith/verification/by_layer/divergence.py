@@ -25,7 +25,13 @@ from onnxsmith.base.clock import advance
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Feeds
 from onnxsmith.verification.by_layer.alignment import Pair
-from onnxsmith.verification.by_layer.error_effects import Effect, effect_of, left_without, refuse_other_than_shapes
+from onnxsmith.verification.by_layer.error_effects import (
+    Effect,
+    effect_of,
+    left_without,
+    refuse_other_than_shapes,
+    returns,
+)
 from onnxsmith.verification.by_layer.error_patterns import pattern
 from onnxsmith.verification.by_layer.isolated_runs import Trial
 from onnxsmith.verification.by_layer.pair_difference import FINE, Found, Look, plain_look, stands_out, value_difference
@@ -284,11 +290,15 @@ def _going_on(trial: Trial, suspects: list[Look], found: Found) -> list[Look]:
     outputs."""
     if not suspects:
         return []
-    wrong = trial.cuts - _right_after(trial, {look.pair.candidate for look in (*suspects, *found.otherwise)})
+    right = _right_after(trial, {look.pair.candidate for look in (*suspects, *found.otherwise)})
+    few = len(suspects) <= _MOST_DECIDED
     kept = []
     for look in suspects:
-        if _reaches_output(trial, look.pair.candidate, wrong):
+        if _reaches_output(trial, look.pair.candidate, trial.cuts - right) or (few and returns(trial, look, right)):
             kept.append(look)
+        elif few and look.rounding.tolerance and trial.is_rounding(look):
+            look.verdict = "rounding"
+            found.rounded.append(look)
         else:
             look.verdict = "computed otherwise"
             found.otherwise.append(look)

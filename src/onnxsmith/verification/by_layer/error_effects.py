@@ -17,9 +17,10 @@ import numpy as np
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.runtimes.base import Value
 from onnxsmith.verification.by_layer.isolated_runs import Trial
-from onnxsmith.verification.by_layer.pair_difference import Look, mismatch
+from onnxsmith.verification.by_layer.pair_difference import Look, mismatch, value_difference
 from onnxsmith.verification.metrics.base import widen
 from onnxsmith.verification.metrics.distances import rms
+from onnxsmith.verification.rounding import FACTOR
 from onnxsmith.verification.value_comparison import is_float
 
 _MOST = 0.6
@@ -80,6 +81,40 @@ def effect_of(trial: Trial, look: Look, otherwise: Collection[str]) -> Effect | 
         return Effect()
     found = [_effect(reference[name], present[name], absent[name]) for name in outputs]
     return max(found, key=lambda one: one.size)
+
+
+def returns(trial: Trial, look: Look, right: Collection[str]) -> bool:
+    """Whether an error returns after the tensors of `right`, which agree only because the error is small beside their
+    scale. An operation that subtracts a mean, such as InstanceNormalization, removes the scale and keeps the error.
+
+    Rounding also grows there. So a later tensor has to be far closer to the reference without the error, and an output
+    has to move, and not towards the reference."""
+    made = trial.made_with(look.pair.candidate)
+    behind = trial.dependents(made)
+    agreeing = behind.intersection(right)
+    later = sorted(trial.dependents(agreeing), key=trial.order.__getitem__) if agreeing else []
+    if not later:
+        return False
+    elsewhere = trial.cuts - behind - made
+    try:
+        reference, present = trial.computed_from(later, elsewhere)
+        _, absent = trial.computed_from(later, elsewhere | made)
+    except OnnxsmithError as error:
+        refuse_other_than_shapes(error)
+        return False
+    roundings = trial.roundings(later, elsewhere)
+    far = {name: (apart(reference[name], present[name]), apart(reference[name], absent[name])) for name in later}
+    shows = any(
+        far[name][0] > FACTOR * far[name][1]
+        and not roundings[name].noise
+        and value_difference(reference[name], present[name], roundings[name]).reason
+        for name in later
+    )
+    outputs = {pair.candidate for pair in trial.pairs if pair.how == "port"}
+    return shows and any(
+        far[name][0] >= far[name][1] and value_difference(absent[name], present[name], roundings[name]).reason
+        for name in outputs.intersection(later)
+    )
 
 
 def left_without(trial: Trial, look: Look) -> Effect | None:

@@ -49,6 +49,8 @@ class Request:
     """Limits the relative difference of an operation, in place of the computed tolerance."""
     match: Callable[[], Matches] = Matches
     """Matches the graphs of both sides when it is called."""
+    file: str = ""
+    """Names the reference's file, if it is one."""
 
 
 def look(reference: Tap, candidate: Tap, request: Request) -> Layers:
@@ -252,7 +254,7 @@ def _notes(result: Found) -> list[str]:
         )
     if result.rounded:
         names = first_few([look.pair.candidate for look in result.rounded], 5)
-        notes.append(f"compared in float64, the reference is no closer to the exact values than this side: {names}")
+        notes.append(f"rounding explains these: compared with float64, both sides are about equally far off: {names}")
     return notes
 
 

@@ -198,16 +198,17 @@ def value_difference(reference: Value, candidate: Value, rounding: Rounding) -> 
     return found if found.reason else replace(found, reason=beyond_noise(reference, candidate, rounding))
 
 
-def is_as_exact(exact: Value, reference: Value, candidate: Value, rounding: Rounding) -> bool:
+def is_as_exact(exact: Value, reference: Value, candidate: Value, rounding: Rounding, times: float = 1.0) -> bool:
     """Whether the candidate's value is as close to the exact float64 value as the reference's value is, or differs from
-    it by rounding only. False if there is no exact value."""
+    it by rounding only. The candidate's worst element may be `times` as far off as the reference's. False if there is
+    no exact value."""
     if not isinstance(exact, np.ndarray) or exact.dtype.kind not in "fc":
         return False
     mine, theirs = widen(np.asarray(reference)), widen(np.asarray(candidate))
     own = difference(exact, mine, np.inf)
     if own.reason:
         return False
-    if difference(exact, theirs, max(rounding.tolerance, own.worst_rel), rounding.floor).reason:
+    if difference(exact, theirs, max(rounding.tolerance, times * own.worst_rel), rounding.floor).reason:
         return False
     # One element in which the reference is far off does not excuse errors in all others: compare mean squares too.
     usual = max(rms(mine - exact), rounding.tolerance / FACTOR * rms(exact), rounding.floor)

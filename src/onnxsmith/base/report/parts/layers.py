@@ -115,12 +115,17 @@ class Cause:
     after: float
     agrees: bool
     patch: str = ""
-    """The steps of a patch file for `onnxsmith edit` that undo the difference, if only attributes differ."""
+    """The steps of a patch file for `onnxsmith edit` that undo the difference, if only attributes or constants
+    differ."""
+    more: tuple[str, ...] = ()
+    """Texts of the differences of other nodes that were undone together with this one."""
+    by_hand: tuple[str, ...] = ()
+    """Texts of the differences that `patch` does not undo, if it undoes others."""
 
     def said(self) -> str:
         """Returns the cause as a text: `epsilon 1e-05 → 0.001 at LayerNormalization norm`."""
         listed = first_few(self.changes, _CHANGES, "; ")
-        return f"{listed} at {self.op} {self.node}"
+        return "; and ".join((f"{listed} at {self.op} {self.node}", *self.more))
 
 
 @dataclass(frozen=True)
@@ -246,19 +251,23 @@ class Layers(Part):
                 yield Text(f"its nodes differ in the two graphs: {'; '.join(self.differences)}", Tone.BAD)
             return
         yield Text(f"the graphs differ there, old → new: {found.said()}", Tone.BAD)
+        nodes = "these nodes as they are" if found.more else "this node as it is"
         if found.agrees:
-            yield Text("tried: with this node as it is in the reference, all outputs agree", Tone.GOOD)
+            yield Text(f"tried: with {nodes} in the reference, all outputs agree", Tone.GOOD)
         else:
             yield Text(
-                f"tried: with this node as it is in the reference, the outputs are {found.after:.2g} of their scale "
-                f"off, else {found.before:.2g}: there is more than one difference",
+                f"tried: with {nodes} in the reference, the outputs are {found.after:.2g} of their scale "
+                f"off in root mean square, else {found.before:.2g}: there is more than one difference",
                 Tone.WARN,
             )
 
     def _left(self, present: float, absent: float) -> str:
-        if not present:
+        if absent >= present:
             return "the outputs do not show it"
-        return f"with the reference's value there the outputs are {absent:.2g} of their scale off, else {present:.2g}"
+        return (
+            f"with the reference's value there, the outputs are {absent:.2g} of their scale off in root mean square, "
+            f"else {present:.2g}"
+        )
 
     def _table(self) -> Table:
         rows = tuple(
@@ -298,10 +307,14 @@ def _used(layer: Layer) -> tuple[float, ...]:
 
 def _off(layer: Layer) -> str:
     if layer.own is None:
-        small = f"off by {layer.inherited:.2g} of its scale" if layer.inherited else "the graphs differ there"
+        small = (
+            f"its worst element is off by {layer.inherited:.2g} of its scale"
+            if layer.inherited
+            else "the graphs differ there"
+        )
         return layer.reason or small
     explained = f"where rounding explains {layer.allowed:.2g}"
-    return f"off by {layer.own:.2g} of its scale on the reference's own inputs, {explained}"
+    return f"its worst element is off by {layer.own:.2g} of its scale on the reference's own inputs, {explained}"
 
 
 def _grown(layer: Layer) -> str:
