@@ -9,8 +9,8 @@ _TEXT = """\
 # onnxsmith
 
 onnxsmith turns a PyTorch model into an ONNX model that can be trusted: the result of every step is compared with the
-model before it, and a file is written only if the two agree. If an edit changes an output on purpose, this output is not
-compared, and the report names it.
+model before it, and a file is written only if the two agree. If an edit changes an output on purpose, this output is
+not compared, and the report names it.
 
 ## Install
 
