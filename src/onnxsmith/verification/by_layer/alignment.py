@@ -74,6 +74,7 @@ def align(reference: Outline, candidate: Outline, ports: Ports, match: Callable[
         known.add(matches.tensors, "match")
     known.add(_by_origin(reference, candidate), "origin")
     known.add(_by_place(reference, candidate, known), "origin")
+    known.add(_renumbered(reference, candidate, matches), "match")
     known.add(_by_name(reference, candidate), "name")
     # Again for quantised and dequantised forms, whose counterpart is already in a pair.
     known.add(_by_name(reference, candidate), "name", again=True)
@@ -95,6 +96,23 @@ def _contradict(reference: Outline, candidate: Outline, matches: Matches) -> boo
     partner = {b: a for a, b in matches.tensors}
     named = [name for name in candidate.tensors() if name in reference.moving and name in partner]
     return sum(partner[name] != name for name in named) > _UNRELIABLE * len(named)
+
+
+def _renumbered(reference: Outline, candidate: Outline, matches: Matches) -> Iterator[tuple[str, str]]:
+    """Yields the pairs of the match for names that other operators have in the other model: torch numbers its tensors
+    anew, so `val_34` is a Sigmoid in one file and a MatMul in the other."""
+    for a, b in matches.tensors:
+        own = _operator(reference, a)
+        if a == b or not own or own != _operator(candidate, b):
+            continue
+        if any(one not in ("", own) for one in (_operator(reference, b), _operator(candidate, a))):
+            yield a, b
+
+
+def _operator(side: Outline, name: str) -> str:
+    """Returns the operator that computes a tensor; "" for other tensors."""
+    number = side.maker.get(name)
+    return "" if number is None else side.steps[number].op
 
 
 def extended(
