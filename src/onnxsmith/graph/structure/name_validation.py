@@ -209,8 +209,11 @@ def _made_twice(name: str, how: str, place: str, fix: str = "") -> OnnxsmithErro
         "model/duplicate-name",
         f"{name!r} is defined twice ({how})",
         where=place,
-        why="in one graph every name has one definition (static single assignment)",
+        why="a node has each attribute once"
+        if how.startswith("as attribute")
+        else "in one graph every name has one definition (static single assignment)",
         fix=fix
+        or (how.startswith("as attribute") and "delete one of the two where the file is made")
         or "give one of the two another name where the file is made, and write that name in the nodes that read it",
     )
 

@@ -45,7 +45,7 @@ class StepList(Part):
     steps: tuple[tuple[str, str, str], ...]
 
     def blocks(self) -> Iterator[Block]:
-        yield Table(("step", "fields"), tuple((name, fields) for name, fields, _ in self.steps))
+        yield Table(("step", "fields"), tuple((name, fields) for name, fields, _ in self.steps), is_key=True)
         for name, _, text in self.steps:
             yield Text(f"{name}: {text}")
 
