@@ -10,8 +10,8 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import nearest
 
 _ASKED = 400
-"""Limits the length of a message in the suggested command that explains the message. A choice: onnxruntime puts the node
-at the beginning of a message and the reason at its end, and both are in 200 characters."""
+"""Limits the length of a message in the suggested command that explains the message. A choice: onnxruntime puts the
+node at the beginning of a message and the reason at its end, and both are in 200 characters."""
 _SOURCE_LINE = re.compile(r"[\w./\\:-]*[/\\][\w.-]+\.(?:cc|cpp|cu|cuh|h|hpp):\d+ (?=onnxruntime::)")
 """Matches the line of onnxruntime's own source in a message, in front of the function."""
 _PARAMETERS = re.compile(r"(onnxruntime::[\w:~]+)\([^()]*\)(?: const)?")
