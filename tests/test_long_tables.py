@@ -53,3 +53,20 @@ def test_long_texts_are_cut_behind_a_word() -> None:
 
 def test_a_short_table_is_whole() -> None:
     assert "more rows" not in shown(Table(("name",), ROWS[:24]), whole=False)
+
+
+SENTENCE = "a sentence that needs more room than all other columns of this table have together"
+
+
+def test_a_word_of_a_heading_is_not_folded_while_other_columns_can_be_narrower() -> None:
+    head = ("coreml-neuralnetwork: node", "operator", "result", "why", "evidence")
+    rows = (("node_conv_transpose_3", "ConvTranspose", "refused", SENTENCE, "by the table of it"),)
+    lines = shown(Table(head, rows), whole=True).splitlines()
+    assert lines[0].startswith("coreml-neuralnetwork: ")
+    assert max(map(len, lines)) <= 80
+
+
+def test_words_of_headings_are_folded_where_the_other_columns_would_be_too_narrow() -> None:
+    lines = shown(Table(("w" * 75, "why", "who"), (("x", SENTENCE, SENTENCE),)), whole=True).splitlines()
+    assert lines[0].startswith("w" * 20)
+    assert max(map(len, lines)) <= 80

@@ -46,10 +46,60 @@ class TwoLiterals(nn.Module):
         return x.reshape(2, 4, 2, 4).sum(2)
 
 
-def test_code_that_fits_no_other_size_is_not_offered() -> None:
+class SecondLiteral(nn.Module):
+    """Only the second 2 is the size of the axis."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.transpose(0, 1).reshape(2, 4, 2).sum(0)
+
+
+class LiteralsOfTwoLines(nn.Module):
+    """The first number of two lines is the size of the axis, and those of the last line are not."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x.view(2, 8) * 2
+        z = y.reshape(2, 4, 2)
+        return z.repeat(1, 2, 1)
+
+
+class LiteralAndTable(nn.Module):
+    """The number of elements of a table fixes the axis, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.ones(16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.reshape(2, 4, 2) + self.table.reshape(2, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("module", "size", "codes"),
+    [
+        (TwoLiterals(), 32, ["return x.reshape(x.shape[0], 4, 2, 4).sum(2)"]),
+        (SecondLiteral(), 8, ["return x.transpose(0, 1).reshape(2, 4, x.shape[0]).sum(0)"]),
+        (LiteralsOfTwoLines(), 8, ["y = x.view(x.shape[0], 8) * 2", "z = y.reshape(x.shape[0], 4, 2)"]),
+    ],
+)
+def test_only_the_numbers_that_fix_the_axis_are_replaced(module: nn.Module, size: int, codes: list[str]) -> None:
+    model = TorchModel(module, (torch.randn(2, size),))
+    built = programs.build(model, {"x": {0: "n"}})
+    found = [one for one in suspicions(model, built, observe(model)) if one.freezes]
+    assert [one.finding.code.strip() for one in found] == codes
+
+
+def test_a_line_with_several_numbers_has_no_code_if_no_choice_of_them_follows_the_size() -> None:
+    model = TorchModel(LiteralAndTable(), (torch.randn(2, 8),))
+    built = programs.build(model, {"x": {0: "n"}})
+    (found,) = (one for one in suspicions(model, built, observe(model)) if one.literals)
+    assert found.finding.code == ""
+    assert found.finding.problem.fix == "take the size from the input: x.shape[0]"
+
+
+def test_an_export_offers_only_the_number_that_fixes_the_axis() -> None:
     with pytest.raises(onnxsmith.OnnxsmithError) as caught:
-        onnxsmith.export(TwoLiterals(), (torch.rand(2, 8, 4),), dynamic="x:0=n", strategy="torch-export")
-    assert "write line" not in caught.value.problem.fix
+        onnxsmith.export(TwoLiterals(), (torch.rand(2, 32),), dynamic="x:0=n", strategy="torch-export")
+    assert caught.value.problem.fix.endswith("\n        return x.reshape(x.shape[0], 4, 2, 4).sum(2)")
 
 
 @pytest.mark.parametrize("module", [Literal(), Number()])

@@ -15,7 +15,7 @@ from onnxsmith.base.settings import Save, Verify, verifying
 from onnxsmith.exporter import factory
 from onnxsmith.exporter.export_settings import Settings
 from onnxsmith.exporter.foreseen_errors import foreseen
-from onnxsmith.exporter.inputs.dynamic_axes_syntax import Dynamic
+from onnxsmith.exporter.inputs.dynamic_axes_syntax import Dynamic, is_auto
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
 from onnxsmith.runtimes import base as runtimes
@@ -89,7 +89,7 @@ def export(
 
     With `task` (`text-generation-with-past`, `image-classification`, … or `auto`), `model` is a local folder with a
     saved model of the transformers library, or a `config.json`. The task determines example inputs, names and dynamic
-    axes; `dynamic` replaces those axes.
+    axes; `dynamic` replaces those axes, but `"auto"` keeps them.
 
     `custom_translation_table` translates operators in this export only: operator → a function of onnxscript, as
     `torch.onnx.export` takes it, or anything else that `register` takes.
@@ -125,7 +125,7 @@ def export(
             else:
                 name, torch_model, chosen = _pretrained(model, args, kwargs, task, chosen)
             torch_model = on_cpu(with_inputs(torch_model, inputs))
-        defaults: Any = {} if task is None or dynamic else chosen.dynamic
+        defaults: Any = {} if task is None or (dynamic and not is_auto(dynamic)) else chosen.dynamic
         with ExitStack() as stack:
             was_training = stack.enter_context(evaluating(torch_model.module))
             stack.enter_context(also(custom_translation_table))
@@ -189,6 +189,6 @@ def _pretrained(
     if args or kwargs:
         torch_model = replace(torch_model, args=tuple(args), kwargs=dict(kwargs or {}))
         dynamic = {name: axes for name, axes in dynamic.items() if name in (kwargs or {})}
-    if not chosen.dynamic:
+    if not chosen.dynamic or (dynamic and is_auto(chosen.dynamic)):
         chosen = replace(chosen, dynamic=dynamic, meant=found.ranges)
     return str(model), torch_model, chosen

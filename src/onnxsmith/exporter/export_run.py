@@ -3,7 +3,7 @@ writes the report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -25,7 +25,7 @@ from onnxsmith.exporter.graph import baked_inputs
 from onnxsmith.exporter.inputs import module_program as programs
 from onnxsmith.exporter.inputs import size_ranges
 from onnxsmith.exporter.inputs.dynamic_axes_syntax import Asked, is_auto
-from onnxsmith.exporter.module import dynamic_axes, packed_formats
+from onnxsmith.exporter.module import dynamic_axes, one_size_axes, packed_formats
 from onnxsmith.exporter.module.dynamic_axes import Probed
 from onnxsmith.exporter.strategy_choice import first_that_agrees
 from onnxsmith.exporter.strategy_run import Made, Maker
@@ -35,6 +35,7 @@ from onnxsmith.exporter.translating.missing_operators import UntranslatedError
 from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.signature import Port, signature
 from onnxsmith.graph.surgery import opset_conversion
+from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.verification_verdict import ending, verdict
 
@@ -90,7 +91,8 @@ class Job:
         state = self._state(made)
         parts = (part, state, made.simplification, made.verification, made.written, Timing(clock.passed()))
         turns = _unrolled_loop(made, built) if made.verification.differs and made.other_path is None else None
-        return self._result(tuple(p for p in parts if p is not None), made, turns)
+        sizes = one_size_axes.problems(built, made.verification, self._limited()) if made.verification.equal else ()
+        return self._result(tuple(p for p in parts if p is not None), made, turns, tuple(sizes))
 
     def _built(self, axes: programs.Axes, limits: programs.Limits | None = None) -> programs.Built:
         names = {"input_names": self.settings.input_names, "output_names": self.settings.output_names}
@@ -100,6 +102,10 @@ class Job:
         built = programs.build(self.torch_model, axes, limits=held, numbers=numbers, **names)
         size_ranges.refuse_example(given, built)
         return built
+
+    def _limited(self) -> Collection[str]:
+        """Returns the axes whose sizes the user limits."""
+        return user_inputs.sizes(self.settings.verify.sizes) if self.settings.verify else ()
 
     def _with_optional_axes(
         self, asked: Asked, output: str | Path | BinaryIO | None
@@ -201,8 +207,9 @@ class Job:
             tried=failures,
         )
 
-    def _result(self, parts: tuple[Part, ...], made: Made, turns: Problem | None) -> Result:
-        """Returns the result of the export. `turns` is the problem of a loop that may be the cause of a difference."""
+    def _result(self, parts: tuple[Part, ...], made: Made, turns: Problem | None, sizes: tuple[Problem, ...]) -> Result:
+        """Returns the result of the export. `turns` is the problem of a loop that may be the cause of a difference.
+        `sizes` are the problems of dynamic axes that were shown at one size only."""
         verification, written = made.verification, made.written
         differs = [
             opset_conversion.with_rewritten(one, made.graph.rewritten)
@@ -218,7 +225,7 @@ class Job:
             verdict=verdict(verification, asked=self.settings.verify is not None),
             headline=f"{self.target} → {next(iter(written.files), 'nothing written')}: {said}",
             parts=parts,
-            problems=(*filter(None, [made.other_path, turns]), *made.lost, *differs) if differs else (),
+            problems=(*filter(None, [made.other_path, turns]), *made.lost, *differs) if differs else sizes,
             notes=() if differs else tuple(one.what for one in made.lost),
         )
         path = Path(next(iter(written.files))) if written.files else None

@@ -9,9 +9,13 @@ from collections.abc import Callable
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import nearest
 
-_ASKED = 300
-"""Limits the length of a message in the suggested command that explains the message. A choice: causes are recognised by
-the beginning of a message."""
+_ASKED = 400
+"""Limits the length of a message in the suggested command that explains the message. A choice: onnxruntime puts the
+node at the beginning of a message and the reason at its end, and both are in 200 characters."""
+_SOURCE_LINE = re.compile(r"[\w./\\:-]*[/\\][\w.-]+\.(?:cc|cpp|cu|cuh|h|hpp):\d+ (?=onnxruntime::)")
+"""Matches the line of onnxruntime's own source in a message, in front of the function."""
+_PARAMETERS = re.compile(r"(onnxruntime::[\w:~]+)\([^()]*\)(?: const)?")
+"""Matches a function of onnxruntime with the types of its parameters."""
 
 
 def _unsupported_version(match: re.Match[str]) -> OnnxsmithError:
@@ -150,12 +154,20 @@ def translate(error: Exception) -> OnnxsmithError:
         if match := re.search(pattern, text, re.DOTALL):
             return make(match)
     node = re.search(r"[Nn]ame:'([^']*)'", text) or re.search(r"Node \(([^)]*)\)", text)
-    why = re.sub(r"\s+", " ", text).strip()[:600]
-    asked = re.sub(r"Load model from \S+ failed: ?", "", why)[:_ASKED]
+    said = re.sub(r"\s+", " ", text).strip()
     return problem(
         "runtime/failed",
         "onnxruntime refused or failed",
         where=f"node {node[1]!r}" if node else "",
-        why=why,
-        fix=f"`onnxsmith explain {shlex.quote(asked)}` says what this message means, if it is a known one",
+        why=said[:600],
+        fix=f"`onnxsmith explain {shlex.quote(_asked(said))}` says what this message means, if it is a known one",
     )
+
+
+def _asked(message: str) -> str:
+    """Returns the message for the command that explains it: without places in onnxruntime's source, without the name of
+    a file, which may be a temporary one, and without the middle of a long message."""
+    text = re.sub(r"Load model from \S+ failed:", "Load model from model.onnx failed:", message)
+    text = _PARAMETERS.sub(r"\1", _SOURCE_LINE.sub("", text))
+    half = _ASKED // 2
+    return text if len(text) <= _ASKED else f"{text[:half]} … {text[-half:]}"

@@ -8,9 +8,14 @@ import pytest
 
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.base.report.parts.target_checks import Stage, TargetCheck, TargetChecks
+from onnxsmith.base.report.parts.target_checks import Stage, TargetCheck, TargetChecks, refusals
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.deployment.checking.checked_model import Subject
+from onnxsmith.deployment.checking.profile_prediction import by_rules
+from onnxsmith.deployment.checking.table_rewrites import unsearched, with_rewrite
 from onnxsmith.graph.files.text import from_text
+from onnxsmith.runtimes import _call_limits
+from onnxsmith.targets.profiles.profile_reader import named
 
 HEAD = '<ir_version: 8, opset_import: ["": 17]> '
 BOARD = """title = "A board"
@@ -131,3 +136,31 @@ def test_a_table_that_no_rewrite_satisfies_says_so(tmp_path: Path) -> None:
     assert result.report.verdict is Verdict.DIFFERENT
     assert "no rewrite was found" in result.report.headline
     assert not (tmp_path / "f.onnx").exists()
+
+
+DFT = HEAD.replace("17", "20") + "g (float[n,16,1] x) => (float[n,16,2] y) { [transform] a = DFT(x) y = Relu(a) }"
+
+
+def test_a_table_that_refuses_a_model_names_a_known_rewrite(tmp_path: Path) -> None:
+    file = tmp_path / "m.onnx"
+    onnxsmith.save(from_text(DFT), file)
+    report = onnxsmith.check(file, ["tensorrt-10"]).report
+    (one,) = report.part(TargetChecks).checks
+    assert one.rewrite.startswith("Fourier transforms are products with constant matrices")
+    (said,) = report.problems
+    assert said.fix == f"`onnxsmith check {file} --target tensorrt-10 --fix -o fixed.onnx`"
+
+
+def test_a_search_of_rewrites_for_a_table_ends_at_the_time_limit() -> None:
+    subject = Subject(from_text(DFT))
+    refused = by_rules("tensorrt-10", named("tensorrt-10"), subject)
+    with _call_limits.within(0.0):
+        found = with_rewrite(refused, named("tensorrt-10"), subject)
+    assert found.rewrite == ""
+    assert found.notes[-1] == "not tried: all rewrites that may help; the time limit had passed"
+
+
+def test_a_refusal_of_one_table_among_all_names_the_command_that_searches() -> None:
+    refused = unsearched(by_rules("tensorrt-10", named("tensorrt-10"), Subject(from_text(DFT))))
+    (said,) = refusals([refused], "a b.onnx", ["x"])
+    assert said.fix.startswith("`onnxsmith check 'a b.onnx' --target tensorrt-10` looks for a rewrite; or put ")

@@ -58,3 +58,11 @@ def test_a_package_that_does_not_fit_is_named() -> None:
     assert found is not None
     assert found.problem.id == "export/transformers-import"
     assert "torchvision::nms" in found.problem.why
+
+
+@pytest.mark.usefixtures("compared_once")
+def test_auto_keeps_the_axes_of_the_task(tmp_path: Path) -> None:
+    transformers.GPT2Config(**TINY).save_pretrained(tmp_path)
+    result = onnxsmith.export(str(tmp_path), task="feature-extraction", dynamic="auto", simplify=False)
+    shapes = {port.name: port.shape for port in result.report.part(Capture).inputs}
+    assert shapes == dict.fromkeys(("input_ids", "attention_mask"), ("batch_size", "sequence_length"))

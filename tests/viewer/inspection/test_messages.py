@@ -23,6 +23,7 @@ from onnxsmith.base.report.parts.item_views import NodeView
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli import application
 from onnxsmith.cli.commands.explain import Explain
+from onnxsmith.runtimes._onnxruntime_errors import translate
 from onnxsmith.viewer.inspection import cause_matching
 from onnxsmith.viewer.inspection.cause_matching import Example, Message, filled, known
 
@@ -54,6 +55,22 @@ def test_there_are_messages_of_every_tool() -> None:
     assert len(known()) >= 40
     tools = {message.tool for message in known().values()}
     assert tools >= {"onnx", "onnxruntime", "tensorrt", "openvino", "coreml", "torch", "tf2onnx", "tflite"}
+
+
+def test_the_command_of_a_failed_run_keeps_what_decides_the_cause() -> None:
+    commands = 0
+    for message, example in EXAMPLES:
+        fix = translate(RuntimeError(example.text)).problem.fix
+        if message.tool != "onnxruntime" or not fix.startswith("`onnxsmith explain"):
+            continue
+        commands += 1
+        asked = shlex.split(fix[1 : fix.rindex("`")])[2]
+        whole, found = (cause_matching.match(text)[:1] for text in (example.text, asked))
+        assert [one.message.id for one in found] == [one.message.id for one in whole], example.link
+        of_file = {"file", "said"}  # the name of a file may be a temporary one; `said` is a part of the message
+        names = [{name: text for name, text in one.names.items() if name not in of_file} for one in (*found, *whole)]
+        assert names[: len(found)] == names[len(found) :], example.link
+    assert commands > 100
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=at)

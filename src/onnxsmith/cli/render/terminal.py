@@ -16,6 +16,7 @@ from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Block, Chart, Facts, Intervals, Part, Plot, Report, Table, Text, Tone
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import shortened
+from onnxsmith.cli.render.whole_headings import WholeHeadings
 
 _STYLES = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.WARN: "yellow", Tone.BAD: "bold red"}
 _VERDICTS = {
@@ -252,7 +253,7 @@ def _grid(rows: Sequence[tuple[str, str]]) -> RichTable:
 
 
 def _table(block: Table, most: int | None) -> RenderableType:
-    table = RichTable(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = WholeHeadings(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for index, head in enumerate(block.head):
         table.add_column(escape(head), justify="right" if index in block.right else "left", overflow="fold")
     is_whole = most is None or block.rows_in_terminal is None

@@ -22,6 +22,7 @@ from onnxsmith.base.settings import Save, Verify
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.fix_application import applied
 from onnxsmith.deployment.checking.profile_prediction import by_rules
+from onnxsmith.deployment.checking.table_rewrites import unsearched, with_rewrite
 from onnxsmith.deployment.checking.target_query import asked
 from onnxsmith.deployment.checking.target_selection import ALL, chosen
 from onnxsmith.graph.files.closed_axes import problem_of
@@ -155,7 +156,7 @@ def _all(
         if asks and _call_limits.remaining() < _LEAST:
             one, wrong = _not_tried(name, target), list[Problem]()
         else:
-            with stage(name), _share(1 / waiting if asks else 1.0):
+            with stage(name), _share(1 / waiting if asks else 1 / len(names)):
                 one, wrong = _one(name, target, subject, named=named, search=search)
         waiting -= asks
         checks.append(one)
@@ -179,7 +180,8 @@ def _one(
     name: str, target: Target | Profile, subject: Subject, *, named: bool, search: bool
 ) -> tuple[TargetCheck, list[Problem]]:
     if isinstance(target, Profile):
-        return by_rules(name, target, subject), []
+        said = by_rules(name, target, subject)
+        return (with_rewrite(said, target, subject) if named else unsearched(said)) if search else said, []
     missing = target.missing()
     if missing is not None:
         missing = _in_words(missing)

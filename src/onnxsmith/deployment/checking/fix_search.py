@@ -33,6 +33,12 @@ class Fixed:
     symbols: str = ""
 
 
+def in_words(helps: Fixed, subject: Subject) -> str:
+    """Returns the changes, and the sizes at which the target takes the changed model."""
+    sizes = " (at fixed sizes)" if helps.symbols else " (with dynamic shapes)" if subject.dynamic else ""
+    return "; ".join(helps.steps) + sizes
+
+
 @dataclass
 class Search:
     """Holds additional results of a search for fixes. `rejected` are forms that the target takes, each with the fault

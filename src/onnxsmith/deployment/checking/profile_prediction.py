@@ -16,6 +16,7 @@ from onnxsmith.base.words import several
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.graph.structure import opset_range, provenance, walk
 from onnxsmith.graph.surgery import opset_conversion
+from onnxsmith.runtimes import _call_limits
 from onnxsmith.runtimes.base import Feeds
 from onnxsmith.targets.judges.base import Answer, Judge, Refusal
 from onnxsmith.targets.profiles.condition_result import Outlook
@@ -130,6 +131,7 @@ class TableJudge(Judge):
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
+        self._last: tuple[ir.Model, list[Foreseen]] | None = None
 
     @classmethod
     @contextmanager
@@ -138,12 +140,19 @@ class TableJudge(Judge):
         yield cls(profile)
 
     def ask(self, model: ir.Model, feeds: Feeds | None = None) -> Answer:
-        refused = [one.reason for one in foresee(model, self._profile) if one.outlook is Outlook.REFUSED]
+        _call_limits.left(0)  # raises the problem of a time limit that has passed
+        refused = [one.reason for one in self._refused(model)]
         return Answer(Stage.NOT_TRIED, Refusal("; ".join(dict.fromkeys(refused)))) if refused else Answer(Stage.FITS)
 
     def refused(self, model: ir.Model) -> set[str]:
         return {
             walk.op_name(one.node) if one.node is not None else f"the file: {one.reason}"
-            for one in foresee(model, self._profile)
-            if one.outlook is Outlook.REFUSED
+            for one in self._refused(model)
         }
+
+    def _refused(self, model: ir.Model) -> list[Foreseen]:
+        """Returns what the profile refuses of the model. Keeps the answer: a search asks several times in a row."""
+        if self._last is None or self._last[0] is not model:
+            found = [one for one in foresee(model, self._profile) if one.outlook is Outlook.REFUSED]
+            self._last = model, found
+        return self._last[1]

@@ -22,7 +22,7 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import first_few, several
 from onnxsmith.comparison.outputs.compare import compare
 from onnxsmith.deployment.checking.checked_model import Subject
-from onnxsmith.deployment.checking.fix_search import UNKNOWN, Fixed, fixed
+from onnxsmith.deployment.checking.fix_search import UNKNOWN, fixed, in_words
 from onnxsmith.deployment.checking.profile_prediction import STAGES, outlook
 from onnxsmith.deployment.checking.random_cut import random_cut
 from onnxsmith.deployment.checking.refused_nodes import MOST, Narrowed, narrow
@@ -186,7 +186,7 @@ def _refused(
     return replace(
         blank,
         stage=Stage.REFUSED,
-        rewrite=_words(helps, subject) if helps is not None else "",
+        rewrite=in_words(helps, subject) if helps is not None else "",
         why=(found.whole or refusal).why,
         shapes="dynamic" if subject.dynamic else "fixed",
         counts=_counts(found, count, runs=runs, certain=not limits),
@@ -195,11 +195,6 @@ def _refused(
         whole=found.whole is not None,
         complete=found.complete,
     )
-
-
-def _words(helps: Fixed, subject: Subject) -> str:
-    sizes = " (at fixed sizes)" if helps.symbols else " (with dynamic shapes)" if subject.dynamic else ""
-    return "; ".join(helps.steps) + sizes
 
 
 def _evidence(said: str, related: tuple[str, ...]) -> str:

@@ -17,7 +17,7 @@ from onnxsmith.runtimes.base import Session
 from onnxsmith.runtimes.torch_eager import TorchEager
 
 Axis = tuple[str, int]
-_STEPS = (1, 2, 4, 8, 16, 32)
+STEPS = (1, 2, 4, 8, 16, 32)
 """Lists the lengths by which an axis is extended, until the module accepts one. A choice: modules with windows and
 strides accept multiples only, mostly powers of 2 up to 32."""
 
@@ -157,7 +157,7 @@ def _together(session: Session, example: Mapping[str, Any], axes: list[Axis]) ->
 
 
 def _moves(session: Session, example: Mapping[str, Any], axes: Sequence[Axis]) -> bool:
-    return any(_takes(session, longer(example, axes, step)) for step in _STEPS)
+    return any(_takes(session, longer(example, axes, step)) for step in STEPS)
 
 
 def _takes(session: Session, feed: Mapping[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -20,7 +20,7 @@ from onnxsmith.exporter.lint.base import Check, Code, New, Remark
 class Suspicion:
     """A finding of the linter that counts only if the trace confirms it. `freezes`, `anywhere`, `same` and `axes` are
     as in `lint/base.py`. `span` is the first and the last line of its statement. `code` is its function, and `swaps`
-    make the new code in it."""
+    make the new code of `statements` in it."""
 
     finding: Finding
     freezes: bool
@@ -30,6 +30,20 @@ class Suspicion:
     code: Code | None = None
     swaps: Mapping[ast.AST, New] = field(default_factory=dict)
     axes: Sequence[tuple[str, int]] = ()
+    statements: Sequence[ast.stmt] = ()
+
+    @property
+    def literals(self) -> tuple[ast.AST, ...]:
+        """The numbers that the new code replaces by sizes, in the order of the source. Empty if the finding is about
+        something else."""
+        nodes = [node for node in self.swaps if isinstance(node, ast.Constant)] if self.anywhere else []
+        return tuple(sorted(nodes, key=lambda node: (node.lineno, node.col_offset)))
+
+    def without(self, nodes: Collection[ast.AST]) -> Suspicion:
+        """Returns the suspicion with new code that leaves these nodes as they are."""
+        swaps = {node: new for node, new in self.swaps.items() if node not in nodes}
+        patch = Patch(list(self.statements), swaps)
+        return replace(self, finding=replace(self.finding, code=patch.text), swaps=swaps)
 
 
 @cache
@@ -91,4 +105,7 @@ def _suspicions(remarks: Sequence[Remark], code: Code) -> Iterable[Suspicion]:
         statement = code.statement(remark.node)
         span = (statement.lineno, statement.end_lineno or statement.lineno)
         swaps = patch.swaps if patch is not None else {}
-        yield Suspicion(finding, remark.freezes, remark.anywhere, span, remark.same, code, swaps, remark.axes)
+        statements = patch.statements if patch is not None else ()
+        yield Suspicion(
+            finding, remark.freezes, remark.anywhere, span, remark.same, code, swaps, remark.axes, statements
+        )

@@ -12,32 +12,27 @@ import linecache
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from types import FunctionType
 from typing import Any
 
 import numpy as np
-import torch
 
-from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.parts.capture import Finding
-from onnxsmith.base.seams.base import alone
 from onnxsmith.base.words import first_few
 from onnxsmith.exporter.causes._message_text import sentence
 from onnxsmith.exporter.causes.base import recognise
 from onnxsmith.exporter.factory import TorchModel, place
 from onnxsmith.exporter.inputs.module_program import Built
-from onnxsmith.exporter.lint.base import Code, New
 from onnxsmith.exporter.module import source_linting
 from onnxsmith.exporter.module.run_observation import Seen, observe
 from onnxsmith.exporter.module.source_linting import Suspicion
 from onnxsmith.exporter.tracing import trace_diagnosis
+from onnxsmith.exporter.tracing.code_trials import applied, equal, larger, results
+from onnxsmith.exporter.tracing.fixed_literals import needed, without_code
 from onnxsmith.exporter.tracing.frozen_axes import Frozen, FrozenAxisError, also_fixed
-from onnxsmith.exporter.tracing.trace_patches import compiled
 from onnxsmith.exporter.tracing.unrolled_loops import Lines, unrolled
-from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 
 
 def suspicions(model: TorchModel, built: Built | None, seen: Seen) -> list[Suspicion]:
@@ -50,10 +45,11 @@ def suspicions(model: TorchModel, built: Built | None, seen: Seen) -> list[Suspi
     found = source_linting.read(model.module, seen.calls, sizes)
     if built is None or not any(one.finding.code for one in found):
         return found
+    found = needed(found, built)
     inputs = list(_variants(built.example))
-    wanted = [_results(built.program, one) for one in inputs]
+    wanted = [results(built.program, one) for one in inputs]
     right = _right(found, lambda group: _keeps(group, built, inputs, wanted))
-    return [one if id(one) in right else _without_code(one) for one in found]
+    return [one if id(one) in right else without_code(one) for one in found]
 
 
 def _right(found: Sequence[Suspicion], keeps: Callable[[Sequence[Suspicion]], bool]) -> set[int]:
@@ -142,10 +138,10 @@ _MOST_LOOPS = 3
 def of_turns(built: Built) -> Problem | None:
     """Returns the problem of the first loop whose number of turns follows from the sizes of the dynamic axes; None if
     there is no such loop, or if the module runs at no other size."""
-    example = Lines.of(partial(_results, built.program, built.example))
-    tries = (Lines.of(partial(_results, built.program, _larger(built, twice=twice))) for twice in (True, False))
-    larger = next(filter(None, tries), None)
-    loops = unrolled(example, larger) if example is not None and larger is not None else []
+    example = Lines.of(partial(results, built.program, built.example))
+    tries = (Lines.of(partial(results, built.program, larger(built, twice=twice))) for twice in (True, False))
+    longer = next(filter(None, tries), None)
+    loops = unrolled(example, longer) if example is not None and longer is not None else []
     if not loops:
         return None
     first = loops[0]
@@ -195,12 +191,12 @@ def _trial(first: Suspicion, found: Sequence[Suspicion], built: Built, spent: fl
         return None
     taken, until = [first], time.monotonic() + max(spent, _LEAST_SECONDS)
     while True:
-        with _applied(taken) as is_applied:
+        with applied(taken) as is_applied:
             if not is_applied:
                 return Trial((first,), _untried(first), helped=False) if len(taken) == 1 else None
             symbols = frozenset(built.program.signature.symbols())
             traced = trace_diagnosis.trace(built.program, built.example, symbols)
-            runs = _results(built.program, _larger(built)) is not None
+            runs = results(built.program, larger(built)) is not None
         lines = [one.line for one in traced.frozen]
         if any(at_line(one, lines) for one in taken):
             return None
@@ -296,74 +292,13 @@ def _keeps(group: Sequence[Suspicion], built: Built, inputs: Sequence[Any], want
     """Whether the new code gives the same results on all inputs that the old code accepts. Code that does not fit its
     function, such as code that changes forward's arguments, cannot be tried; a single suspicion with such code is
     kept."""
-    with _applied(group) as is_applied:
+    with applied(group) as is_applied:
         if not is_applied:
             return len(group) == 1
-        return all(map(_same, [_results(built.program, one) for one in inputs], wanted))
+        return all(map(_same, [results(built.program, one) for one in inputs], wanted))
 
 
 def _same(found: Mapping[str, Any] | None, wanted: Mapping[str, Any] | None) -> bool:
     if wanted is None or found is None:
         return wanted is None
-    return found.keys() == wanted.keys() and all(_equal(found[name], wanted[name]) for name in wanted)
-
-
-@contextmanager
-def _applied(group: Sequence[Suspicion]) -> Iterator[bool]:
-    """Runs the functions with the new code in the block. Yields False if the code does not fit one of the functions."""
-    swaps: dict[FunctionType, dict[ast.AST, New]] = {}
-    codes: dict[FunctionType, Code] = {}
-    for one in group:
-        if one.code is not None:
-            codes[one.code.function] = one.code
-            swaps.setdefault(one.code.function, {}).update(one.swaps)
-    made = {function: compiled(code, swaps[function]) for function, code in codes.items() if swaps[function]}
-    if not made or None in made.values():
-        yield False
-        return
-    with alone(), ExitStack() as stack:
-        for function, code in made.items():
-            stack.callback(setattr, function, "__code__", function.__code__)
-            function.__code__ = code  # type: ignore[assignment]  # every function here has code
-        yield True
-
-
-def _larger(built: Built, *, twice: bool = False) -> dict[str, Any]:
-    """Returns the example with each dynamic axis longer by 1, or `twice` as long."""
-    found = dict(built.example)
-    for port in built.program.signature.inputs:
-        for axis, dim in enumerate(port.shape or ()):
-            if isinstance(dim, str):
-                value = np.asarray(found[port.name])
-                more = value if twice else value.take([0], axis)
-                found[port.name] = np.concatenate([value, more], axis)
-    return found
-
-
-def _results(program: TorchProgram, example: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    run: Callable[..., Any] = TorchEager().prepare(replace(program, leaves_of=partial(_leaves, program))).run
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            found: Mapping[str, Any] = run(example)
-            return found
-    except OnnxsmithError:
-        return None
-
-
-def _leaves(program: TorchProgram, result: Any) -> list[Any]:
-    """Returns the leaves of a result. Refuses an array of numpy, because no export takes a module that returns one."""
-    leaves: list[Any] = program.leaves_of(result)
-    if any(isinstance(leaf, np.ndarray) for leaf in leaves):
-        raise problem("export/no-outputs", "forward returns an array of numpy", fix="return tensors")
-    return leaves
-
-
-def _equal(one: Any, other: Any) -> bool:
-    if np.shape(one) != np.shape(other):
-        return False
-    return bool(np.allclose(np.asarray(one), np.asarray(other), rtol=1e-4, atol=1e-5, equal_nan=True))
-
-
-def _without_code(suspicion: Suspicion) -> Suspicion:
-    return replace(suspicion, finding=replace(suspicion.finding, code="", first=0, last=0))
+    return found.keys() == wanted.keys() and all(equal(found[name], wanted[name]) for name in wanted)

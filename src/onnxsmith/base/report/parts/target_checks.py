@@ -86,7 +86,8 @@ class TargetCheck:
     untried: tuple[str, ...] = ()
     """What the comparison of its numbers did not try, such as other sizes."""
     help: str = ""
-    """What lets more be said of its numbers, with MODEL for the file; "" for an input of the user's."""
+    """What lets more be said: of its numbers, or of a rewrite if none was searched; with MODEL for the file. "" for an
+    input of the user's."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,11 @@ def _other_way(check: TargetCheck, model: str) -> str:
         return "leave this target out, or export the model for it: `onnxsmith explain target/refused`"
     pattern = f"{first.replace('::', '.')}(x, ...)"
     command = f"onnxsmith replace {shlex.quote(model)} {shlex.quote(pattern)} 'OPERATOR(x)' --changes -o replaced.onnx"
-    return f"put operators that the target knows, here OPERATOR, in its place: `{command}`; or leave this target out"
+    search = f"{check.help.replace('MODEL', shlex.quote(model))}; or " if check.help else ""
+    return (
+        f"{search}put operators that the target knows, here OPERATOR, in its place: `{command}`; or leave this target "
+        "out"
+    )
 
 
 def _given(check: TargetCheck, model: str, names: Sequence[str]) -> str:
