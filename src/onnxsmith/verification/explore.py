@@ -60,6 +60,11 @@ class Explorer:
         return self._tries.refused
 
     @property
+    def refused_sizes(self) -> tuple[str, ...]:
+        """Returns the first of the refused sizes, as text."""
+        return self._tries.refused_sizes()
+
+    @property
     def untried(self) -> tuple[str, ...]:
         """Returns clauses for a headline: axes that stayed at one size, sizes that the reference refuses, inputs that
         were left out."""

@@ -164,6 +164,7 @@ def verify(
         counts=counts_tried(plan.generator, runs),
         ranges={name: str(one) for name, one in plan.limits.declared.items()} if plan.generate else {},
         refused=explorer.refused,
+        refused_sizes=explorer.refused_sizes,
         outputs=results,
         notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured, *evidence.budget.notes()),
         untried=(*explorer.untried, *checks.untried, *(branch.clause for branch in untaken), *shapes),
