@@ -434,7 +434,7 @@ class Search:
         change = f"change the {label}: all sizes are fixed, and it refuses them; or " if node else ""
         found = Problem(
             "verify/no-valid-input",
-            f"the reference took none of {self._tries.refused} generated inputs",
+            f"the reference refused all of {self._tries.refused} generated inputs",
             where=", ".join(f"{port.name}: {port}" for port in ports[:4]),
             why=f"the last refusal: {last.what} {last.why}" if last else "",
             fix=f"{change}give one that works ({wanted}): write it by numpy.savez('inputs.npz', **dict({arrays})) and "

@@ -228,7 +228,7 @@ def _elsewhere(baseline: Baseline, done: Bench, request: Request, why: Sequence[
     olds = [one.file for one in baseline.subjects if one.file and Path(one.file).is_file()]
     return Problem(
         "bench/other-machine",
-        "the baseline was measured in other circumstances, so it says nothing about the model",
+        "the baseline was measured under other conditions, so the times cannot be compared",
         where=baseline.path,
         why="; ".join(why),
         fix=f"measure the old model beside the new one: `{request.command(olds[0], news[0])}`"

@@ -15,7 +15,7 @@ ALLOWED = "share of the allowed difference"
 """Says what a bar shows beside a difference."""
 BOTH_LEVELS = "the outputs agree"
 """The beginning of the note that the outputs agree with and without a runtime's optimisations."""
-REFUSES = "the candidate refuses an input that the reference takes"
+REFUSES = "the candidate refuses an input that the reference accepts"
 """The beginning of a reason that says that the candidate's runtime refused an input."""
 
 
