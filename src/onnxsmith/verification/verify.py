@@ -355,7 +355,7 @@ def _only_shapes_compared(results: Sequence[OutputCheck]) -> tuple[str, ...]:
         return ()
     drawn = all(output.drawn for output in results)
     what = "is drawn at random" if drawn else "is empty or NaN on every input"
-    return (f"every output {what}: only dtypes, shapes and the places of NaN were compared",)
+    return (f"every output {what}: only dtypes, shapes and the positions of NaN were compared",)
 
 
 def _varies(session: Session, run: Run, name: str) -> bool:

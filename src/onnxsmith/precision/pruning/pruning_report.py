@@ -222,7 +222,7 @@ def ruined(given: Given, before: Scored, after: Scored, wrong: float, smaller: t
         "prune/ruined",
         "the pruned model has lost most of the score",
         where=f"{score.title} {had} → {has}",
-        why=f"with the outputs of other samples, the score is {worst}: the new score is nearer to it than to the old one",
+        why=f"with the outputs of other samples, the score is {worst}, which is nearer than the old one",
         fix="; or ".join(filter(None, [less, train])),
     ).problem
 
