@@ -277,7 +277,7 @@ def _random_nodes(model: ir.Model) -> Iterator[str]:
             origin = provenance.of(node)
             found.setdefault(origin.source or node.name or node.op_type, origin.op or node.op_type)
     for where, op in found.items():
-        yield f"{where}: {op} draws random numbers; the graph draws other numbers than PyTorch, and new ones in every run"
+        yield f"{where}: {op} draws random numbers; the graph draws other numbers than PyTorch, new ones in every run"
 
 
 def _draws(node: ir.Node) -> bool:

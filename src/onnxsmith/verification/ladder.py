@@ -204,7 +204,7 @@ class TensorsInside(Rung):
         if inside.apart:
             return replace(found, unsure=(*found.unsure, inside.shortcoming))
         if inside.shortcoming:
-            note = f"the tensors inside show too little, too: {inside.shortcoming}"
+            note = f"the tensors inside show too little as well: {inside.shortcoming}"
             return replace(found, notes=(*found.notes, note))
         note = f"the outputs alone show too little ({found.unsure[0]}); the tensors inside show more, and agree"
         notes = (*found.notes, note)

@@ -174,7 +174,7 @@ def against(
     part = Regressions(baseline.path, tuple(rows), differing, same_inputs, allow, any_machine)
     if (differing and not any_machine) or not same_inputs:
         why = [f"{name} was {old} and is {new}" for name, (old, new) in differing.items()]
-        why += [] if same_inputs else ["the inputs are other ones"]
+        why += [] if same_inputs else ["the inputs differ from those of the baseline"]
         return part, (Verdict.CANNOT_TELL, (_elsewhere(baseline, done, request, why),))
     if any(row.slower for row in rows):
         return part, (Verdict.DIFFERENT, tuple(problems))
