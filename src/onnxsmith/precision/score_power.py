@@ -64,8 +64,8 @@ class Power:
     def notes(self) -> tuple[str, ...]:
         """Says it in the report."""
         others = f"; it does not notice {', '.join(self.blind)}" if self.blind else ""
-        said = (f"the score notices {', '.join(self.moves)}{others}",) if self.moves else ()
-        return (*said, *(f"the power of the score was not tried with {one}" for one in self.untried))
+        said = (f"the score notices planted damage: {', '.join(self.moves)}{others}",) if self.moves else ()
+        return (*said, *(f"the power of the score was not tested with {one}" for one in self.untried))
 
 
 def measured(model: ir.Model, given: Given, before: Scored, runtime: Runtime, *, is_accepted: bool = False) -> Power:

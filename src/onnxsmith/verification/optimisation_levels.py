@@ -52,10 +52,11 @@ def agreement_at_both(
     agree, if more than rounding is to be expected."""
     first, second = (_LEVELS[word] for word in words)
     of, said = f"the optimisations of {runtime}", _agree(agreement(main))
-    some, again = f"on {len(other.runs)} of the inputs", _agree(apart or agreement(other))
+    again, count = _agree(apart or agreement(other)), len(other.runs)
+    some = f" on {count} of the inputs" if count < len(main.runs) else ""
     if said == again:
-        return f"the outputs {said} {first} and {second} {of} ({second} them: {some})"
-    return f"the outputs {said} {first} {of}; {second} them, {some}, they {again}"
+        return f"the outputs {said} {first} and {second} {of}" + (f" ({second} them{some})" if some else "")
+    return f"the outputs {said} {first} {of}; {second} them{some}, they {again}"
 
 
 _LEVELS = {"on": "with", "off": "without"}
