@@ -42,7 +42,7 @@ def test_the_verdict_stands_first_and_a_part_is_one_line() -> None:
         "  against      PyTorch",
         "  compared on  2 inputs, batch 0 to 3",
         "  worst error  8e-07 of the scale of far, 1e-06 allowed (of 2 outputs)",
-        "  how sure     the check would notice a change of 1% in each of 4 weights",
+        "  how sure     the check would notice a change of 1% in each of the 4 weights",
         "",
         "note: the opset was raised",
         "note: h was not tried",

@@ -276,17 +276,17 @@ class Table(nn.Module):
 
 def test_the_conclusion_follows_from_the_findings() -> None:
     found = onnxsmith.diagnose(FitsFour(), (torch.randn(4, 3),), dynamic={"x": {0: "n"}}).report
-    assert found.headline == "FitsFour: 1 problem; n is taken at 1 and 4 only"
+    assert found.headline == "FitsFour: 1 problem; n was accepted at 1 and 4 only"
     assert found.verdict is Verdict.DIFFERENT
     assert found.problems[0].id == "forward/literal-size"
     axes = {"x": {0: "batch", 1: "time"}}
     whole = onnxsmith.diagnose(Table(whole=True), (torch.randn(2, 16, 8),), dynamic=axes).report
-    assert whole.headline == "Table: 1 problem; time is taken at 1 and 16 only"
+    assert whole.headline == "Table: 1 problem; time was accepted at 1 and 16 only"
     assert whole.problems[0].id == "forward/table-length"
 
 
 def test_an_axis_that_is_taken_up_to_a_size_is_in_the_headline() -> None:
     axes = {"x": {0: "batch", 1: "time"}}
     found = onnxsmith.diagnose(Table(whole=False), (torch.randn(2, 5, 8),), dynamic=axes).report
-    assert found.headline == "Table: the model can be exported; time was not taken above 16"
+    assert found.headline == "Table: the model can be exported; time was refused above 16"
     assert found.verdict is Verdict.DONE

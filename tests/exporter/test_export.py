@@ -65,7 +65,7 @@ def test_axes_of_outputs_may_be_named_too(tmp_path: Path) -> None:
     )
     assert result.ok
     assert (
-        "an axis of an output (y) that follows from the inputs' axes has their name, not the given one"
+        "a given name of an output axis (y) was not used: the axis follows from the inputs' axes, and has their name"
         in result.report.part(Capture).notes
     )
     shape = onnx.load(tmp_path / "m.onnx").graph.output[0].type.tensor_type.shape

@@ -64,7 +64,7 @@ def test_the_loops_of_a_graph_that_differs_are_named() -> None:
     first, second = result.report.problems
     assert (first.id, second.id) == ("forward/loop-over-blocks", "verify/different")
     assert first.where == f"{__file__}:{Cutter.__call__.__code__.co_firstlineno + 2}"
-    assert "takes 2 turns with the example, and 4 with a larger one" in first.why
+    assert "has 2 iterations with the example, and 4 with a larger one" in first.why
     assert f"the loops at {Windows.forward.__code__.co_firstlineno + 3}" in first.why
 
 
@@ -72,7 +72,7 @@ def test_the_loops_that_fix_an_axis_are_named() -> None:
     built = module_program.build(TorchModel(Windows(), (torch.rand(2, 8),), {}), {"x": {1: "n"}})
     frozen = Problem("export/frozen-axis", "axis 1 of input 'x' (n) is fixed to 8 by the model")
     error = located(FrozenAxisError(frozen, [("x", 1)]), TorchModel(Windows(), (torch.rand(2, 8),), {}), built)
-    assert "takes 2 turns with the example, and 4 with a larger one" in error.problem.why
+    assert "has 2 iterations with the example, and 4 with a larger one" in error.problem.why
     assert error.problem.fix.endswith("; or leave x:1 out of --dynamic")
 
 

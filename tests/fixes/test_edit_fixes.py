@@ -434,7 +434,7 @@ PARTS = [
         "edit/unused-cut",
         "extract m.onnx --from y --to c",
         "extract m.onnx --from c --to y",
-        ["turn the part round"],
+        ["swap the two ends"],
         name="turned",
     ),
     verb("edit/empty-part", "extract m.onnx --from a --to a", "extract m.onnx --from a --to c", ["behind it"]),

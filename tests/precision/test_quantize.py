@@ -791,7 +791,7 @@ def test_what_says_nothing_new_is_not_written(tmp_path: Path, to: str) -> None:
     written = out.read_bytes()
     assert b"body" in written
     assert b"%matmul" not in written
-    assert any("characters about the origins" in note for note in part(result).notes)
+    assert any("characters of metadata on the origins" in note for note in part(result).notes)
     declared = {value.name for value in load(out).graph.initializers.values() if value.type is not None}
     assert declared >= set(load(out).graph.initializers), "a reader takes types from the tensors"
     assert b"%matmul" in path.read_bytes(), "the given model is not changed"

@@ -160,7 +160,8 @@ def test_sound_scores_are_taken(metric: Any) -> None:
     result = onnxsmith.quantize(CLASSIFIER, to="int8", data=data, metric=metric, budget="10%", measure_time=False)
     notes = result.report.part(Quantisation).notes
     assert any(
-        note.startswith("the score notices outputs of other samples, the mean output, weights off") for note in notes
+        note.startswith("the score notices planted damage: outputs of other samples, the mean output, weights off")
+        for note in notes
     )
 
 

@@ -184,7 +184,7 @@ def test_a_refused_count_is_no_refusal_but_a_limit_is_said() -> None:
     part = verify(side(few, "a"), side(few, "a"), Plan(generator), {})
     assert part.equal
     assert {0, 1, 2, 3} <= set(part.counts["n"])
-    assert part.untried == ("n was not taken above 3",)
+    assert part.untried == ("n was refused above 3",)
 
 
 def test_a_count_of_zero_says_nothing_about_another_runtime() -> None:

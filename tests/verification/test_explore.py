@@ -125,7 +125,7 @@ def test_the_headline_names_what_limits(tmp_path: Path) -> None:
     save(from_text(HEAD + text.replace("x, w", "w, x")), tmp_path / "turned.onnx")
     files = str(tmp_path / "m.onnx"), str(tmp_path / "turned.onnx")
     report = onnxsmith.compare(*files).report
-    assert "n is taken at 1 and 4 only" in report.headline
+    assert "n was accepted at 1 and 4 only" in report.headline
     fixed = onnxsmith.compare(*files, sizes={"n": 4}).report
     assert "n was tried at 4 only" in fixed.headline
 
@@ -134,9 +134,9 @@ def test_the_headline_names_what_limits(tmp_path: Path) -> None:
     ("taken", "refused", "wanted"),
     [
         ([4], [1, 2, 5], "n was tried at 4 only"),
-        ([1, 4], [2, 3, 5, 8], "n is taken at 1 and 4 only"),
-        ([1, 2, 16], [17, 32], "n was not taken above 16"),
-        ([1, 2, 4], [11], "n was taken up to 4, not at 11"),
+        ([1, 4], [2, 3, 5, 8], "n was accepted at 1 and 4 only"),
+        ([1, 2, 16], [17, 32], "n was refused above 16"),
+        ([1, 2, 4], [11], "n was accepted up to 4 and refused at 11"),
         ([32, 64, 128], [65, 1], ""),
         ([1, 2, 3], [], ""),
         ([0, 1, 2], [], ""),
@@ -363,7 +363,7 @@ def test_inputs_that_neither_side_takes_on_the_candidates_runtime_are_counted() 
     for run in runs:
         found.leave_out(run, "other", refusal)
     label = runs[0].feed.label
-    assert found.notes == [f"other takes neither model on {label}: it is too large. a limit"]
+    assert found.notes == [f"other runs neither model on {label}: it is too large. a limit"]
     assert found.untried[-1] == f"the candidate's runtime refuses 2 inputs, first {label}"
     assert all(run.left_out for run in runs)
 

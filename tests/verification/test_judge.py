@@ -85,7 +85,7 @@ def test_what_was_noticed_is_reported() -> None:
     found = verify_models(model, model)
     assert found.equal
     assert found.power == Power("weights", 4, 4, 4)
-    assert "would notice a change of 1% in each of 4 weights" in str(found.power)
+    assert "would notice a change of 1% in each of the 4 weights" in str(found.power)
 
 
 def test_rounding_in_another_order_is_no_difference() -> None:

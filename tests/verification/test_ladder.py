@@ -127,7 +127,7 @@ def test_other_seeds_are_tried_until_one_decides() -> None:
     subject = Scripted(seeded=[UNSURE, SURE])
     found = climbed(subject, UNSURE)
     assert found.equal
-    assert found.notes == ("the inputs of seed 0 show too little, those of seed 2 were used",)
+    assert found.notes == ("the inputs of seed 0 show too little, so those of seed 2 were used",)
     assert subject.taken.result is SURE
     subject = Scripted(seeded=[DIFFERS, SURE])
     assert climbed(subject, UNSURE).differs

@@ -105,7 +105,7 @@ def test_equal_outputs_are_exact() -> None:
 def test_refusals_and_missing_outputs_are_faults() -> None:
     found = checks()
     found.add(run(), None, REFUSAL)
-    assert found.results()[0].reason == "the candidate refuses an input that the reference takes: no. because"
+    assert found.results()[0].reason == "the candidate refuses an input that the reference accepts: no. because"
     found = checks()
     found.add(run(), {"z": ONE}, None)
     assert found.results()[0].reason == "the candidate has no such output"

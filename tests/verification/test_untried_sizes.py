@@ -23,14 +23,14 @@ def runs(**sizes: list[int]) -> list[Run]:
         ([7], [], "n was tried at 7 only"),
         ([7, 0], [8], "n was tried at 7 only"),
         ([7, 5], [], ""),
-        ([7, 5], [8], "n was not taken above 7"),
-        ([5, 7], [8, 9], "n was not taken above 7"),
-        ([5, 7], [9, 11], "n was taken up to 7, not at 9"),
-        ([5, 7], [0, 8], "n was not taken above 7"),  # 0 is no size that anybody misses
+        ([7, 5], [8], "n was refused above 7"),
+        ([5, 7], [8, 9], "n was refused above 7"),
+        ([5, 7], [9, 11], "n was accepted up to 7 and refused at 9"),
+        ([5, 7], [0, 8], "n was refused above 7"),  # 0 is no size that anybody misses
         ([5, 7, 8], [8, 6], ""),  # 8 was taken after all
         ([5, 7], [3, 6], ""),
         ([5, 7], [3, 8], ""),
-        ([5, 7], [3, 4, 8], "n is taken at 5 and 7 only"),
+        ([5, 7], [3, 4, 8], "n was accepted at 5 and 7 only"),
         ([5, 6, 7], [3, 4, 8], ""),
         ([5, 7], [1, 3, 4], ""),
     ],
@@ -45,10 +45,10 @@ def test_a_refusal_counts_for_the_symbol_that_moved_alone_or_with_those_that_are
     both = [({"n": 8, "m": 5}, False)]
     assert untried_clauses(found, found[0], both) == []
     assert untried_clauses(found, found[0], both, tied=[["n", "m"]]) == [
-        "n was not taken above 7",
-        "m was not taken above 4",
+        "n was refused above 7",
+        "m was refused above 4",
     ]
-    assert untried_clauses(found, found[0], [({"n": 8, "m": 3}, False)]) == ["n was not taken above 7"]
+    assert untried_clauses(found, found[0], [({"n": 8, "m": 3}, False)]) == ["n was refused above 7"]
     assert untried_clauses(found, found[0], [({"n": 8, "m": 3}, True)]) == []
     assert untried_clauses(found, None, [({"n": 8, "m": 3}, False)]) == []
 

@@ -42,9 +42,9 @@ def lines(part: Part) -> list[str]:
         (TargetCheck("o", "Other", "1", True, Stage.NOT_TRIED, "not installed"), "was not tried: not installed"),
         (
             TargetCheck("o", "Other", "1", True, Stage.RAN, changed="with opset 18", as_it_is="too new"),
-            "refuses the file as it is: too new; ran with opset 18",
+            "refuses the unchanged file: too new; ran with opset 18",
         ),
-        (TargetCheck("o", "Other", "1", True, Stage.RAN, symbols="no symbols"), "takes fixed sizes only"),
+        (TargetCheck("o", "Other", "1", True, Stage.RAN, symbols="no symbols"), "accepts fixed sizes only"),
     ],
 )
 def test_a_target_that_says_no_to_the_whole_model(check: TargetCheck, said: str) -> None:

@@ -49,7 +49,7 @@ export class Labels {
 
 function roomSummary(graph: Graph, at: number): string {
   const room = graph.model.rooms[at];
-  const alike = room.repeats > 1 ? `  ·  ${grouped(room.repeats)} × ${room.kind}` : "";
+  const alike = room.repeats > 1 ? `  ·  one of ${grouped(room.repeats)} alike` : "";
   return plural(room.count, "node") + alike;
 }
 

@@ -131,7 +131,7 @@ export interface Room {
   parent: number;
   /** Nodes in it, and in the rooms in it. */
   count: number;
-  /** How many rooms of the same structure the parent has, this one included ("12 × block"). */
+  /** How many rooms of the same structure the parent has, this one included ("one of 12 alike"). */
   repeats: number;
   items: Items;
   edges: Edges;

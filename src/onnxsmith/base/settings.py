@@ -17,8 +17,8 @@ class Verify:
     fixes symbolic dimensions, or limits them to a range: `{"batch": 1, "height": (64, 1024)}`, or texts such as
     `batch=1` and `height=64..1024`. `free` names outputs that are free by definition: `sign:vectors` up to a sign of
     each column, `sign:u+vh:-1` one sign for a column of `u` and a row of `vh`, `order:boxes+scores` up to the order of
-    the rows. `thorough` plants all faults that test whether the check would notice one, however long that takes;
-    by default, fewer are planted in a large model, and the report says so.
+    the rows. `thorough` tests the check itself with every planted fault, however long this takes. By
+    default, fewer faults are planted in a large model, and the report says so.
     """
 
     runtime: str | None = option(
@@ -29,17 +29,17 @@ class Verify:
         "largest difference allowed, relative to the output's scale; default: estimated from rounding", metavar="NUMBER"
     )
     sizes: Mapping[str, int | str | tuple[int | None, ...]] | Sequence[str] | None = option(
-        "size of a symbolic dimension in the check, or its range: batch=1, height=64..1024; several times",
+        "size of a symbolic dimension in the check, or its range: batch=1, height=64..1024; repeatable",
         default=(),
         name="dim",
         metavar="NAME=SIZE",
     )
     free: Sequence[str] = option(
-        "outputs that are free by definition: sign:vectors, order:boxes+scores; several times",
+        "outputs whose sign or order is arbitrary: sign:vectors, order:boxes+scores; repeatable",
         default=(),
         metavar="KIND:NAME",
     )
-    thorough: bool = flag("plant all faults that test the check itself, also where each takes long")
+    thorough: bool = flag("test the check itself with every planted fault, even if this takes long")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Save:
     `cannot-tell`."""
 
     external_data: bool | None = option("keep weights in a second file; default: as the input does, or by size")
-    write_unsure: bool = flag("write the file even if the check cannot tell whether the two are equal")
+    write_unsure: bool = flag("write the file even if the check cannot tell whether the models are equal")
 
 
 def verifying(verify: Verify | bool) -> Verify | None:

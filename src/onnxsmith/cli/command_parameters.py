@@ -20,7 +20,7 @@ _SHARED = {
         list[str],
         typer.Option(
             "--report",
-            help="write the report to this file, in the form of its ending: .html, .json, .md, .sarif, .xml (JUnit); "
+            help="write the report to this file; its ending sets the format: .html, .json, .md, .sarif, .xml (JUnit); "
             "repeatable",
             metavar="FILE",
         ),
@@ -31,19 +31,21 @@ _SHARED = {
         typer.Option("--verbose", "-v", help="print everything: every part, every row of every table"),
         False,
     ),
-    "quiet": (bool, typer.Option("--quiet", "-q", help="print nothing but problems"), False),
+    "quiet": (bool, typer.Option("--quiet", "-q", help="print problems only"), False),
 }
 """Options of every command that say how to show its report."""
 _VIEW = (
     str,
-    typer.Option("--view", help="write the model as a page that --html links to, as `onnxsmith view`", metavar="FILE"),
+    typer.Option(
+        "--view", help="also write the model as a page, as `onnxsmith view` does; --html links to it", metavar="FILE"
+    ),
     "",
 )
 """An option of every command about a model file."""
 _RECORD = (
     str,
     typer.Option(
-        "--record", help="write what was read, written and compared, for `onnxsmith verify-record`", metavar="FILE"
+        "--record", help="write a record of the files and the comparison, for `onnxsmith verify-record`", metavar="FILE"
     ),
     "",
 )

@@ -405,7 +405,7 @@ def name_doubts(model: ir.Model, where: str) -> tuple[Problem, ...]:
             "model/repeated-node-names",
             f"several nodes are called {', '.join(map(repr, list(names)[:3]))}",
             where=where,
-            why="onnxruntime refuses a graph with two nodes of one name; the comparison ran without these names",
+            why="onnxruntime refuses a graph with two nodes of the same name; the comparison ran without these names",
             fix=f"""`onnxsmith rename {where} '{{ gives = "{result}" }}' {name}_2 --kind node -o {where}`""",
         ),
     )

@@ -46,7 +46,7 @@ def refuse_loops(region: Region, order: Sequence[ir.Node], at: Mapping[ir.Node, 
                 "edit/not-convex",
                 f"{walk.node_label(way)} reads from the nodes and feeds {walk.node_label(node)} among them",
                 where=region.name,
-                why="a function computes its results at once, so that nothing outside can be in the middle",
+                why="all nodes of a function run in one call, so no other node can run between them",
                 fix=f"select {walk.node_label(way)} as well, or fewer nodes",
             )
     return early

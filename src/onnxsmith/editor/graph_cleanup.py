@@ -39,7 +39,7 @@ def _sort(graph: ir.Graph) -> None:
             "the edit makes a node depend on its own result",
             where=graph.name or "",
             why=str(error),
-            fix="do not let a node read what depends on it",
+            fix="do not let a node read a tensor that depends on its result",
         ) from error
 
 

@@ -118,10 +118,10 @@ class _Replacing:
         if missing:
             raise problem(
                 "edit/replacement",
-                f"by reads {', '.join(missing)}, which this match does not have",
+                f"by reads {', '.join(missing)}, which this match lacks",
                 where=walk.node_label(match.node),
-                why="the variable is in a choice of find that is not taken there",
-                fix="write one replacement for each choice",
+                why="the variable belongs to an alternative of `find` that this match does not use",
+                fix="write one replacement for each alternative",
             )
 
     def _refuse_dependent(self, match: Match, bound: Mapping[str, ir.Value]) -> None:
@@ -136,7 +136,7 @@ class _Replacing:
                 f"{', '.join(wrong)} is computed from a result of the pattern",
                 where=walk.node_label(match.node),
                 why="the replacement would read its own result",
-                fix="make the pattern larger, so that it has what lies between",
+                fix="extend the pattern to the nodes between",
             )
 
 

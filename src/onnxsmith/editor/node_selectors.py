@@ -53,7 +53,7 @@ class Selecting:
         matched = [f"{walk.node_label(node)} ({walk.op_name(node)})" for node in found]
         return problem(
             "edit/many-matches",
-            f"{shown(selector)} matches {several(len(found), 'node')}, and this step takes one",
+            f"{shown(selector)} matches {several(len(found), 'node')}, and this step needs exactly one",
             why="it matches " + first_few(matched, _SHOWN),
             fix="name one of them: " + first_few([self._own_selector(node) for node in found], _SHOWN, " or "),
         )
@@ -312,7 +312,7 @@ def _is_pattern(text: str) -> bool:
 def _many(selector: Any, what: str, names: list[str]) -> OnnxsmithError:
     return problem(
         "edit/many-matches",
-        f"{shown(selector)} matches {several(len(names), what)}, and this step takes one",
+        f"{shown(selector)} matches {several(len(names), what)}, and this step needs exactly one",
         why=f"it matches {first_few(names, _SHOWN)}",
         fix=f"name one of them: {first_few(list(map(repr, names)), _SHOWN, ' or ')}",
     )

@@ -75,7 +75,8 @@ def compared_in_turn(
             raise
         gap = f"the pieces were compared together, not one after the other: {error.problem.what}"
         return replace(part, untried=(*part.untried, gap))
-    note = f"the pieces were also run one after the other on {len(run.runs)} inputs: the outputs agree {agreement(run)}"
+    outputs = "the outputs differ" if run.differs else f"the outputs agree {agreement(run)}"
+    note = f"the pieces were also run one after the other on {len(run.runs)} inputs: {outputs}"
     return both_levels(part, run, note)
 
 

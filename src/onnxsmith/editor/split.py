@@ -384,7 +384,7 @@ def _refuse_lists(divided: list[list[ir.Node]], graph: ir.Graph) -> None:
                     f"{value.name!r} would go from piece {of[producer]} to piece {at}, and is {kind}",
                     why="pieces exchange tensors of a known number of dimensions only: few runtimes take lists as "
                     "inputs, and the specification wants the shape of a port",
-                    fix="end the piece at a tensor before it or behind it",
+                    fix="end the piece at a tensor before or after it",
                 )
 
 

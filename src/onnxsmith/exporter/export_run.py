@@ -186,8 +186,9 @@ class Job:
         notes += [*baked_inputs.notes(built.program), *([packed] if packed else [])]
         if built.output_axes:  # `dynamic_axes` of PyTorch may name outputs
             notes.append(
-                f"an axis of an output ({', '.join(built.output_axes)}) that follows from the inputs' axes has their "
-                "name, not the given one"
+                f"a given name of an output axis ({', '.join(built.output_axes)}) was not used: the axis follows "
+                "from the "
+                "inputs' axes, and has their name"
             )
         leaves = zip(built.program.names, built.program.leaves, strict=True)
         constants = tuple(repr(leaf) for name, leaf in leaves if name is None and leaf is not None)
@@ -284,7 +285,7 @@ def _random_nodes(model: ir.Model) -> Iterator[str]:
             origin = provenance.of(node)
             found.setdefault(origin.source or node.name or node.op_type, origin.op or node.op_type)
     for where, op in found.items():
-        yield f"{where}: {op} draws random numbers; the graph draws others than PyTorch, anew in every run"
+        yield f"{where}: {op} draws random numbers; the graph draws other numbers than PyTorch, new ones in every run"
 
 
 def _draws(node: ir.Node) -> bool:

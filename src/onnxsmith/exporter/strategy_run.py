@@ -137,7 +137,7 @@ class Maker:
         verification, written = self._deliver(strategy, built, model, output)
         if graph.fixed:
             places = ", ".join(graph.fixed)
-            said = f"the graph keeps the decision of the example at {places}; no input was tried that decides otherwise"
+            said = f"the graph keeps the decision of the example at {places}; no tried input decides otherwise"
             verification = replace(verification, untried=(*verification.untried, said))
         verification = with_clauses(verification, inside)
         weightless = "" if self.settings.weights else _weights(built).left_out(model)[1]

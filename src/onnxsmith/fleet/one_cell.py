@@ -43,7 +43,7 @@ def compute(path: str | Path, key: str, store: str = "") -> Report:
                 f"the plan has no cell {key}",
                 where=str(path),
                 why="the key follows from the model's bytes, the steps and the versions, and one of them changed",
-                fix=f"list the cells anew: `{shlex.join(['onnxsmith', 'fleet', 'list', str(path)])}`",
+                fix=f"list the cells again: `{shlex.join(['onnxsmith', 'fleet', 'list', str(path)])}`",
             )
         address = address_of(plan, store)
         cell_run.compute(cells[key], address)

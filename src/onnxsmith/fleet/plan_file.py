@@ -98,7 +98,7 @@ def open_words(verb: str, text: str, place: str, line: str) -> OnnxsmithError:
             "fleet/plan",
             f"the options of {verb} end with a backslash",
             where=place,
-            why="a backslash belongs to the character behind it, and there is none",
+            why="a backslash must be followed by a character",
             fix="leave the backslash out",
         )
     start = line.find(text)

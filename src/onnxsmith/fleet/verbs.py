@@ -173,7 +173,7 @@ def _current(plan: Plan, cells: Sequence[Cell], store: Store, settings: Settings
         "fleet/run-taken",
         f"the store has another run {name!r}",
         where=store.address,
-        why="its models, plan, versions or onnxsmith were others"
+        why="its models, plan, versions or onnxsmith were different"
         if kept.plan_name == plan.name
         else f"it is a run of the plan {kept.plan_name!r}",
         fix="leave --resume out: rows of unchanged cells are used anyway"

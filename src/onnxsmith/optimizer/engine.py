@@ -49,7 +49,9 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
                 if isinstance(match, Match) and spared is not None and rule.exactness is Exactness.REASSOCIATES:
                     reached = next((found for one in (node, *match.nodes) if (found := spared.behind(one))), None)
                     if reached is not None:
-                        state.journal.refuse(id_, walk.node_label(node), _SPARED.format(walk.node_label(reached)))
+                        state.journal.refuse(
+                            id_, walk.node_label(node), _SPARED.format(reached.op_type, walk.node_label(reached))
+                        )
                         continue
                 if isinstance(match, Match) and match.grows > state.room:
                     state.journal.refuse(id_, walk.node_label(node), _GROWS.format(match.grows))
@@ -81,7 +83,10 @@ def _served(state: State, rule: Rule, match: Match | NoMatch, node: ir.Node) -> 
     return NoMatch(why, node) if why else match
 
 
-_SPARED = "the rewrite rounds differently, and its result reaches the quantiser {}; --exactness reassociates allows it"
+_SPARED = (
+    "the rewrite rounds differently, and its result reaches the {} node {}, where a small difference can become a "
+    "whole step; --exactness reassociates allows it"
+)
 
 
 def _rewrite(state: State, rule: Rule, match: Match, names: Names, spared: Quantisers | None) -> Iterator[ir.Node]:

@@ -52,7 +52,7 @@ def _refuse_closed(model: ir.Model, asked: dict[str, list[str]]) -> None:
             again = " ".join(map(shlex.quote, asked[one.symbol]))
             raise problem(
                 "model/closed-axis",
-                f"{one.symbol} cannot be kept open: the graph itself fixes the size",
+                f"{one.symbol} cannot stay dynamic: the graph itself fixes the size",
                 where=one.node,
                 why=f"at {one.size} the model runs; at {one.other}: {one.why}",
                 fix=f"open it first: `onnxsmith set-dim MODEL {again} -o open.onnx`, then simplify open.onnx",

@@ -65,7 +65,7 @@ class Interface:
             else:
                 raise problem(
                     "simplify/no-such-port",
-                    f"{text!r} says no size of a dimension",
+                    f"{text!r} does not set a dimension to a size",
                     fix=_examples(model),
                 )
             fix_symbols(model, sizes)
@@ -97,7 +97,7 @@ def _named(model: ir.Model, texts: tuple[str, ...], names: list[str]) -> set[str
             if text in {value.name for node in model.graph for value in node.outputs}:
                 raise problem(
                     "simplify/no-such-port",
-                    f"{text!r} is no output of the model, it is inside",
+                    f"{text!r} is an intermediate tensor of the model, not an output",
                     why=f"the outputs are {', '.join(names)}",
                     fix=f"`onnxsmith extract MODEL --to {shlex.quote(text)} -o part.onnx` gives the part that computes "
                     f"it; `onnxsmith expose MODEL {shlex.quote(text)} -o more.onnx` makes it one more output",

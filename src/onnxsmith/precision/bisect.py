@@ -281,7 +281,7 @@ class _Search:
         return problem(
             "bisect/none-suffices",
             "no keep-list is enough: even with every node in float32 the outputs are out of tolerance",
-            why=f"{trial}; no node is to blame: {self.name} computes the model otherwise when it is changed",
+            why=f"{trial}; no single node is the cause: {self.name} computes the model differently when it is changed",
             fix="; or ".join(
                 [
                     *(["compare on another runtime: --runtime reference"] if self.name != "reference" else []),

@@ -112,9 +112,9 @@ class Final:
         if self.is_slower and not allow_slower:
             yield Problem(
                 "quantize/slower",
-                f"the {self.name} file is slower than the given model here",
-                where=self.times,
-                fix="add --allow-slower if the size is what matters, or try another --to",
+                f"the {self.name} file is slower than the given model on this machine",
+                where=f"{self.times}; {self.nbytes:,} bytes instead of {self.nbytes_before:,}",
+                fix="add --allow-slower if only the size matters, or try another --to",
             )
 
 

@@ -349,7 +349,7 @@ def refuse_worthless(scored: Scored, score: Score, *, is_real: bool = True) -> N
             "quantize/metric",
             f"the score of the given model is {value:.6g}, as if it were always wrong",
             where=score.title,
-            why=f"each other model would meet a budget; a prediction is {score.expects}",
+            why=f"any other model would meet a budget; a prediction is {score.expects}",
             fix="check the labels, --preprocess and --decode on a few samples: `onnxsmith run MODEL --input …` shows "
             "the outputs",
         )

@@ -64,8 +64,8 @@ class Power:
     def notes(self) -> tuple[str, ...]:
         """Says it in the report."""
         others = f"; it does not notice {', '.join(self.blind)}" if self.blind else ""
-        said = (f"the score notices {', '.join(self.moves)}{others}",) if self.moves else ()
-        return (*said, *(f"the power of the score was not tried with {one}" for one in self.untried))
+        said = (f"the score notices planted damage: {', '.join(self.moves)}{others}",) if self.moves else ()
+        return (*said, *(f"the power of the score was not tested with {one}" for one in self.untried))
 
 
 def measured(model: ir.Model, given: Given, before: Scored, runtime: Runtime, *, is_accepted: bool = False) -> Power:
@@ -309,7 +309,7 @@ def _refuse_wrong_unit(given: Given, before: Scored) -> None:
     if at_cap and score.cap is not None and budget.is_share:
         raise problem(
             "quantize/blind-score",
-            f"{score.title} is at its cap of {score.cap:g}, of which a share is no measure",
+            f"{score.title} is at its cap of {score.cap:g}, so a share of it cannot be a budget",
             where=f"budget {budget}",
             why="equal outputs have this score; a narrow model has much less, however good it is",
             fix=f"give the difference that is allowed: --budget {score.cap - _GOOD:g}, which asks for {_GOOD:g}; or "

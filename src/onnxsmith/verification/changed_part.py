@@ -109,6 +109,7 @@ def compared_where_changed(
         counts=counts_tried(generator, runs),
         ranges={name: str(one) for name, one in plan.limits.declared.items()} if plan.generate else {},
         refused=explorer.refused,
+        refused_sizes=explorer.refused_sizes,
         outputs=(*part.outputs, *_rest(candidate.interface, outputs, part)),
         notes=(note, *part.notes, *explorer.notes),
         untried=explorer.untried,

@@ -57,7 +57,7 @@ class CountRuns:
         counted = self._generator.counted()
         names = list(counted)[:_INPUTS]
         if len(counted) > _INPUTS:
-            self.untried.append(f"{first_few(list(counted)[_INPUTS:], 2)} was tried at few numbers")
+            self.untried.append(f"{first_few(list(counted)[_INPUTS:], 2)} was tried with few values")
         for name in names:
             yield from self._of(name, counted[name])
         large = sorted({value for name in names for value in counted[name] if SMALL < value <= _TOGETHER})
@@ -99,7 +99,7 @@ class CountRuns:
             if len(seen) == 1 and refused.get(name):
                 said.append(f"{name} was tried at {seen[0]} only")
             elif seen[-1] <= SMALL and any(value > seen[-1] for value in refused.get(name, ())):
-                said.append(f"{name} was not taken above {seen[-1]}")
+                said.append(f"{name} was refused above {seen[-1]}")
         return said
 
     def _try(self, sizes: Mapping[str, int], counts: Mapping[str, int]) -> Run | None:

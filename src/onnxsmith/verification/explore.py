@@ -60,6 +60,11 @@ class Explorer:
         return self._tries.refused
 
     @property
+    def refused_sizes(self) -> tuple[str, ...]:
+        """Returns the first of the refused sizes, as text."""
+        return self._tries.refused_sizes()
+
+    @property
     def untried(self) -> tuple[str, ...]:
         """Returns clauses for a headline: axes that stayed at one size, sizes that the reference refuses, inputs that
         were left out."""
@@ -233,7 +238,7 @@ class Explorer:
         run.left_out = True
         if not self._untaken:
             self._notes.append(
-                f"{provider} takes neither model on {run.feed.label}: {refusal.what} {refusal.why}".strip()
+                f"{provider} runs neither model on {run.feed.label}: {refusal.what} {refusal.why}".strip()
             )
         self._untaken.append(run)
 
@@ -358,9 +363,13 @@ def _clause(taken: set[int], refused: set[int]) -> str:
         return f"was tried at {most} only"
     larger = {size for size in refused if size > most}
     if larger and larger == refused:
-        return f"was not taken above {most}" if most + 1 in larger else f"was taken up to {most}, not at {min(larger)}"
+        return (
+            f"was refused above {most}"
+            if most + 1 in larger
+            else f"was accepted up to {most} and refused at {min(larger)}"
+        )
     if len(taken) == 2 and larger and len(refused) > 2:
-        return f"is taken at {' and '.join(map(str, sorted(taken)))} only"
+        return f"was accepted at {' and '.join(map(str, sorted(taken)))} only"
     return ""
 
 

@@ -144,8 +144,8 @@ def _part(piece: str) -> Part:
 def _unreadable(text: str) -> OnnxsmithError:
     return problem(
         "input/free",
-        f"{text!r} does not say in what an output is free",
-        why="an output is free up to a sign of its vectors, or up to the order of its rows",
+        f"{text!r} does not say what is arbitrary in an output",
+        why="the sign of an output's vectors can be arbitrary, or the order of its rows",
         fix="write --free sign:vectors, or --free order:boxes+scores",
     )
 

@@ -41,6 +41,8 @@ _FEW_CRASHES = 3
 sizes of a crash. A choice."""
 _MOST_LATE = 2
 """Limits the inputs on which the reference may exceed its time limit, after it has answered another input. A choice."""
+_NAMED = 3
+"""Limits the refused sizes that a report names. A choice: one line."""
 MOST_ELEMENTS = 1 << 24
 """Limits the elements of one generated input. A choice: 64 MiB of float32, twice that while the input is drawn."""
 
@@ -163,6 +165,12 @@ class Tries:
             return None
         self.outcomes.append((dict(sizes), True))
         return Run(feed, outputs)
+
+    def refused_sizes(self) -> tuple[str, ...]:
+        """Returns the first sizes that the reference refused, as text."""
+        refused = (sizes for sizes, is_taken in self.outcomes if not is_taken and sizes)
+        texts = dict.fromkeys(", ".join(f"{name}={size}" for name, size in sizes.items()) for sizes in refused)
+        return tuple(texts)[:_NAMED]
 
     def quietly(self, sizes: Mapping[str, int], seed: int, chosen: Mapping[str, int], manner: Manner) -> Run | None:
         """Returns the same as `run`, but a refusal is not counted."""
@@ -426,7 +434,7 @@ class Search:
         change = f"change the {label}: all sizes are fixed, and it refuses them; or " if node else ""
         found = Problem(
             "verify/no-valid-input",
-            f"the reference took none of {self._tries.refused} generated inputs",
+            f"the reference refused all of {self._tries.refused} generated inputs",
             where=", ".join(f"{port.name}: {port}" for port in ports[:4]),
             why=f"the last refusal: {last.what} {last.why}" if last else "",
             fix=f"{change}give one that works ({wanted}): write it by numpy.savez('inputs.npz', **dict({arrays})) and "

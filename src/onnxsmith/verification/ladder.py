@@ -128,7 +128,7 @@ class IntermediateTensors(Rung):
         if other is None or not other.equal:
             return found
         extra = len(other.outputs) - len(found.outputs)
-        note = f"the outputs alone show too little ({found.unsure[0]}): {extra} intermediate tensors agree as well"
+        note = f"the outputs alone show too little ({found.unsure[0]}): {extra} intermediate tensors agree, too"
         return replace(found, equal=True, unsure=(), power=other.power, notes=(*found.notes, note))
 
 
@@ -152,7 +152,7 @@ class OtherSeeds(Rung):
             told = climbed(other, other.compared(), _before(self))
             if told.differs or (told.equal and subject.overrules(found)):
                 subject.adopt(other)
-                note = f"the inputs of seed {subject.seed} show too little, those of seed {seed} were used"
+                note = f"the inputs of seed {subject.seed} show too little, so those of seed {seed} were used"
                 return replace(told, notes=(*told.notes, note))
         return found
 
@@ -175,7 +175,9 @@ class InFloat32(Rung):
         wide = None if copies is None else climbed(copies, copies.compared(), _before(self))
         if wide is None or not wide.equal:
             return found
-        note = f"in the models' own precision {found.unsure[0]}; it would have been in float32, and there copies agree"
+        note = (
+            f"in the models' own precision {found.unsure[0]}; in float32 it would have been, and float32 copies agree"
+        )
         return replace(found, equal=True, unsure=(), power=wide.power, inside=wide.inside, notes=(*found.notes, note))
 
 

@@ -50,10 +50,20 @@ def agreement_at_both(
 ) -> str:
     """Writes the note on both comparisons. `words` name the levels: off, on. `apart` says how the outputs of `other`
     agree, if more than rounding is to be expected."""
-    return (
-        f"with the optimisations of {runtime} {words[0]} the outputs agree {agreement(main)}; with them {words[1]}, "
-        f"on {len(other.runs)} of the inputs, {apart or agreement(other)}"
-    )
+    first, second = (_LEVELS[word] for word in words)
+    of, said = f"the optimisations of {runtime}", _agree(agreement(main))
+    again, count = _agree(apart or agreement(other)), len(other.runs)
+    some = f" on {count} of the inputs" if count < len(main.runs) else ""
+    if said == again:
+        return f"the outputs {said} {first} and {second} {of}" + (f" ({second} them{some})" if some else "")
+    return f"the outputs {said} {first} {of}; {second} them{some}, they {again}"
+
+
+_LEVELS = {"on": "with", "off": "without"}
+
+
+def _agree(how: str) -> str:
+    return "differ" if how == "not" else f"agree {how}"
 
 
 def agreement(part: Verification) -> str:

@@ -26,7 +26,7 @@ def problems(part: Verification, *, asked: bool = True) -> tuple[Problem, ...]:
                 "verify/cannot-tell",
                 f"the check cannot tell whether the two are equal: {'; '.join(part.unsure)}",
                 where=part.candidate,
-                why="no difference was found, and a wrong model would have passed as well",
+                why="no difference was found, and a wrong model would have passed, too",
                 fix=_ways(part),
             ),
         )

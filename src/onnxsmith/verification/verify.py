@@ -164,6 +164,7 @@ def verify(
         counts=counts_tried(plan.generator, runs),
         ranges={name: str(one) for name, one in plan.limits.declared.items()} if plan.generate else {},
         refused=explorer.refused,
+        refused_sizes=explorer.refused_sizes,
         outputs=results,
         notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured, *evidence.budget.notes()),
         untried=(*explorer.untried, *checks.untried, *(branch.clause for branch in untaken), *shapes),
@@ -354,7 +355,7 @@ def _only_shapes_compared(results: Sequence[OutputCheck]) -> tuple[str, ...]:
         return ()
     drawn = all(output.drawn for output in results)
     what = "is drawn at random" if drawn else "is empty or NaN on every input"
-    return (f"every output {what}: only dtypes, shapes and the places of NaN were compared",)
+    return (f"every output {what}: only dtypes, shapes and the positions of NaN were compared",)
 
 
 def _varies(session: Session, run: Run, name: str) -> bool:

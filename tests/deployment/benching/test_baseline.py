@@ -92,7 +92,7 @@ def test_noise_around_the_same_time_is_not_called_slower(
     assert row.perhaps
     assert row.ratio is not None
     assert row.ratio < 1.05
-    assert row.result == "no difference beyond the noise, which is larger than what is allowed"
+    assert row.result == "no difference beyond the noise, but the noise is larger than the allowed change"
 
 
 def test_the_command_that_measures_both_has_the_sizes(

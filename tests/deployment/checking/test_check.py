@@ -79,7 +79,7 @@ def test_static_shapes_are_tried_second(tmp_path: Path, only: Any) -> None:
     report, (one,) = checked(write(tmp_path, DET), "fake", verify=onnxsmith.Verify(sizes={"n": 3}))
     assert one.stage is Stage.BUILT
     assert one.shapes == "n=3"
-    assert "fake refused the file as it is, built with its sizes fixed (n=3)" in report.headline
+    assert "fake refused the unchanged file, built with its sizes fixed (n=3)" in report.headline
     assert [(node.node, node.stage) for node in one.nodes] == [("-> a", Stage.REFUSED)]
     assert "with dynamic shapes: Neg needs fixed sizes" in one.nodes[0].why
 
@@ -249,7 +249,7 @@ def test_a_file_that_tract_takes_only_after_our_preparation_is_refused_as_it_is(
     report, (one,) = checked(path, "tract")
     assert one.changed == "without the declared shapes of intermediate tensors"
     assert "unify" in one.as_it_is
-    assert "tract refused the file as it is, agreed without the declared shapes" in report.headline
+    assert "tract refused the unchanged file, agreed without the declared shapes" in report.headline
     assert report.verdict is Verdict.DIFFERENT
     result = onnxsmith.check(path, ["tract"], tmp_path / "f.onnx", fix=True)
     assert result.report.verdict is Verdict.DONE, result.report.to_json()
@@ -267,7 +267,7 @@ def test_a_file_that_is_taken_at_fixed_sizes_only_is_refused_as_it_is(tmp_path: 
     path = write(tmp_path, DET)
     told = onnxsmith.check(path, ["fake"], tmp_path / "f.onnx", fix=True)
     assert told.report.verdict is Verdict.DIFFERENT
-    assert "fake refused the file as it is, built with its sizes fixed (n=" in told.report.headline
+    assert "fake refused the unchanged file, built with its sizes fixed (n=" in told.report.headline
     assert "nothing was written: fake takes it at fixed sizes only; give the sizes of the file, as in --dim n=" in (
         told.report.headline
     )

@@ -14,7 +14,7 @@ from onnxsmith.cli.commands.base import Command
 class Bundle(Command):
     """Write a folder that runs a model without torch: the model, code, recorded inputs and outputs, documents.
 
-    The recorded data is replayed in the program that will load the folder, if it is on this machine.
+    If the program that will load the folder is on this machine, it computes the recorded outputs again.
     """
 
     name = "bundle"
@@ -30,7 +30,7 @@ class Bundle(Command):
     model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str = option("the folder to write", short="-o", metavar="FOLDER", default="")
     for_: str = option(
-        "the program that will load it: python, web, triton, tensorrt, cpp, transformers-js or genai",
+        "the program that will load the folder: python, web, triton, tensorrt, cpp, transformers-js or genai",
         default="",
         name="for_",
         metavar="FORM",
@@ -45,11 +45,13 @@ class Bundle(Command):
     std: str | None = option("standard deviation of each channel: 0.229,0.224,0.225", metavar="NUMBERS")
     colour: str | None = option("order of the channels: rgb, bgr or grey", metavar="NAME")
     labels: str | None = option(
-        "file with the name of a class, or a character for ocr, in each line", metavar="FILE", reads=True
+        "file with one name of a class per line; for ocr, one character per line", metavar="FILE", reads=True
     )
     tokenizer: str | None = option("folder with tokenizer.json and config.json", metavar="FOLDER", reads=True)
     settings: str | None = option(
-        "TOML file with these and further parameters of the processing", metavar="FILE", reads=True
+        "TOML file with parameters of the processing: those of --size to --tokenizer, and further ones",
+        metavar="FILE",
+        reads=True,
     )
     licence: str | None = option("file with the licence of the model", metavar="FILE", reads=True)
     name_: str | None = option("name of the model in servers and build files; default: the file's", name="name")
@@ -59,20 +61,22 @@ class Bundle(Command):
         metavar="NAME=SIZE",
     )
     dim_range: tuple[str, ...] = option(
-        "least, usual and largest size of a symbolic dimension, as --dim takes them, too: batch=1:4:16",
+        "least, usual and largest size of a symbolic dimension: batch=1:4:16; --dim accepts the same",
         default=(),
         metavar="NAME=MIN:OPT:MAX",
     )
     input: tuple[str, ...] = option(
-        "recorded inputs: x=photo.png, inputs.npz; repeatable; others are generated",
+        "inputs to record: x=photo.png, inputs.npz; repeatable; others are generated",
         default=(),
         metavar="SPEC",
         reads=True,
     )
-    runtime: str | None = option("runtime that records the outputs: onnxruntime, openvino or reference", metavar="NAME")
+    runtime: str | None = option(
+        "runtime that computes the recorded outputs: onnxruntime, openvino or reference", metavar="NAME"
+    )
     seed: int = option("seed of the generated inputs", default=0)
     tolerance: float | None = option(
-        "largest difference allowed, relative to the largest magnitude, instead of what rounding explains",
+        "largest difference allowed, relative to the output's largest magnitude; default: estimated from rounding",
         metavar="NUMBER",
     )
     onnxruntime_root: str | None = option(
@@ -119,9 +123,10 @@ class Bundle(Command):
 
 @dataclass(frozen=True)
 class Check(Command):
-    """Ask targets whether they take a model, and name the nodes that stop them.
+    """Ask targets whether they accept a model, and name the nodes that they refuse.
 
-    The exit status is 0 if all targets take the model, 1 if one refuses it, gives other numbers, or cannot be judged.
+    The exit status is 0 if all targets accept the model, and 1 if a target refuses it, computes other numbers, or
+    cannot be judged.
     """
 
     name = "check"
@@ -129,9 +134,9 @@ class Check(Command):
     usual_options = ("target", "fix", "output", "input", "dim", "time_limit", "tolerance", "html", "report", "json")
     examples = (
         ("Ask one target", "onnxsmith check net.onnx --target onnxruntime"),
-        ("Ask what TensorRT takes, by its tables", "onnxsmith check net.onnx --target tensorrt-10"),
+        ("Ask what TensorRT accepts, by its tables", "onnxsmith check net.onnx --target tensorrt-10"),
         (
-            "Rewrite the model until the target takes it",
+            "Rewrite the model until the target accepts it",
             "onnxsmith check net.onnx --target coreml-mlprogram --fix -o fixed.onnx",
         ),
     )
@@ -143,7 +148,7 @@ class Check(Command):
         metavar="NAME",
         reads=True,
     )
-    fix: bool = flag("rewrite the model until the targets take it, and compare it with the original")
+    fix: bool = flag("rewrite the model until the targets accept it, and compare it with the original")
     output: str = option("the file for the rewritten model", short="-o", metavar="FILE", default="", writes=True)
     input: tuple[str, ...] = option(
         "inputs to run and compare on: inputs.npz, x=photo.png; repeatable",
@@ -152,7 +157,7 @@ class Check(Command):
         reads=True,
     )
     time_limit: float = option(
-        "seconds in which all targets are asked, 0 for no limit; what did not fit is named",
+        "time limit for all targets together, in seconds; 0 for none; targets not asked are named",
         default=60,
         metavar="SECONDS",
     )

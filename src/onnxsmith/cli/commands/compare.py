@@ -68,43 +68,43 @@ class Compare(Command):
     seed: int = option("seed of the generated inputs", default=0)
 
     steps: int = option(
-        "number of calls of both in a row, each with the state that the previous call returned; --input gives the "
-        "inputs of the steps",
+        "number of successive calls of both models; each call reads the state that the previous call returned, and "
+        "--input gives the inputs of each call",
         default=0,
         metavar="COUNT",
     )
     state: tuple[str, ...] = option(
-        "input of a state, and the output that it takes its next value from: h=hn or 'past.*=present.*'; repeatable; "
-        "default: by the file's metadata or by names",
+        "a state's input, and the output that holds its next value: h=hn or 'past.*=present.*'; repeatable; default: "
+        "by the file's metadata or by names",
         default=(),
         metavar="INPUT=OUTPUT",
     )
 
     per_layer: bool = flag("compare every tensor that both models have, and name the first wrong operation")
-    memory: int = option("megabytes for the tensors that are compared at once", default=2048, metavar="MB")
-    min_paired: float = option("least share of the tensors that must be paired", default=0.5, metavar="SHARE")
+    memory: int = option("megabytes of memory for the tensors compared at once", default=2048, metavar="MB")
+    min_paired: float = option("smallest share of the tensors that must be paired", default=0.5, metavar="SHARE")
     tolerance: float | None = option(
         "largest difference allowed, relative to the output's scale; default: estimated from rounding",
         metavar="NUMBER",
     )
     free: tuple[str, ...] = option(
-        "outputs that are free by definition: sign:vectors, order:boxes+scores; repeatable",
+        "outputs whose sign or order is arbitrary: sign:vectors, order:boxes+scores; repeatable",
         default=(),
         metavar="KIND:NAME",
     )
-    thorough: bool = flag("plant all faults that test the check itself, also where each takes long")
+    thorough: bool = flag("test the check itself with every planted fault, even if this takes long")
     worst_input: str | None = option(
         "write the input with the largest difference to this .npz", metavar="FILE", writes=True
     )
 
     start: tuple[str, ...] = option(
-        "compare only the part that reads this tensor of both models, as `extract` cuts it; repeatable",
+        "compare only the part of both models after this tensor, as `extract --from` cuts it; repeatable",
         default=(),
         name="from_",
         metavar="TENSOR",
     )
     end: tuple[str, ...] = option(
-        "compare only the part that gives this tensor of both models; repeatable",
+        "compare only the part of both models up to this tensor; repeatable",
         default=(),
         name="to",
         metavar="TENSOR",
@@ -151,7 +151,7 @@ class Diff(Command):
     """Show what changed from one model to another, node by node and in numbers.
 
     Nothing is run. Nodes are paired by what they compute, how they are used, and their weights, not by name. The exit
-    status is 0 if the models are equal (up to names inside the graph and the order of the nodes) and 1 if they differ.
+    status is 0 if the models are equal (apart from inner names and the order of the nodes) and 1 if they differ.
     """
 
     name = "diff"
@@ -166,7 +166,8 @@ class Diff(Command):
     old: str = argument("an .onnx file, or ONNX text in .onnxtxt", metavar="OLD", reads=True)
     new: str = argument("the model to compare with it", metavar="NEW", reads=True)
     ignore: tuple[str, ...] = option(
-        "ignore names (of inputs and outputs), weights, shapes (declared), metadata, doc or versions; repeatable",
+        "kind of difference to ignore: names (of inputs and outputs), weights, shapes (declared), metadata, doc or "
+        "versions; repeatable",
         default=(),
         metavar="PART",
     )

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Edit(Editing):
     """Apply the steps of a patch file to a model, all or none.
 
-    Compares what no step changes on purpose with the original. Writes the file if that is equal and the model runs.
+    Runs the edited model. Compares every result that no step changes on purpose with the original. Writes the file if
+    these are equal.
     Without arguments it lists the steps.
     """
 
@@ -61,7 +62,7 @@ class Edit(Editing):
 
 @dataclass(frozen=True)
 class Merge(Command):
-    """Join two models, and compare each with its part of the whole."""
+    """Join two models, and compare each with its part of the joined model."""
 
     name = "merge"
     usual_line = "onnxsmith merge net.onnx head.onnx -o whole.onnx"
@@ -80,7 +81,7 @@ class Merge(Command):
         metavar="WIRE",
     )
     siblings: bool = flag(
-        "put the models side by side, no outputs joined to inputs; inputs of the same name become one"
+        "put the models side by side and join no outputs to inputs; inputs of the same name become one"
     )
     keep: bool = flag("keep the outputs of the first that the second reads")
     first_prefix: str = option("put this text before the names of the first model", default="", metavar="TEXT")
@@ -136,7 +137,7 @@ class Merge(Command):
 
 @dataclass(frozen=True)
 class Split(Command):
-    """Divide a model into pieces that run by themselves, and verify that together they are the model."""
+    """Divide a model into pieces that run by themselves, and verify that together they compute the same."""
 
     name = "split"
     usual_line = "onnxsmith split net.onnx -o pieces --into 2"

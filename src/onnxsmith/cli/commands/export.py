@@ -50,8 +50,8 @@ class Export(Command):
     )
     opset: int | None = option("the ONNX opset; an error if the model cannot be written in it")
     target: str | None = option(
-        "where the model will run: its opset, IR version and operators; asks this target about the file, and rewrites "
-        "what it refuses",
+        "where the model will run: uses the target's opset, IR version and operators, asks the target about the "
+        "file, and rewrites nodes that it refuses",
         metavar="NAME",
         reads=True,
     )
@@ -74,10 +74,12 @@ class Export(Command):
         metavar="NAME",
     )
 
-    as_traced: bool = flag("compare with the traced code path if the module gives other results when it is called")
+    as_traced: bool = flag(
+        "if a call of the module takes another code path than the trace, compare with the traced path"
+    )
 
     state: tuple[str, ...] = option(
-        "tensors that forward changes and reads again, as inputs and outputs: names, patterns, or auto; repeatable",
+        "make inputs and outputs of tensors that forward changes and reads again: names, patterns, or auto; repeatable",
         default=(),
         metavar="NAMES",
     )

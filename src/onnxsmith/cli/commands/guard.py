@@ -11,10 +11,10 @@ from onnxsmith.cli.commands.base import Command
 
 @dataclass(frozen=True)
 class Guard(Command):
-    """Look whether models and weights may be committed, without running them.
+    """Check whether model and weight files may be committed, without running them.
 
-    A model has to be valid and complete, with its data in its folder. No file is too large or a pickle. No node runs in
-    training mode, and no text names a folder of a user. The exit status is 1 if something is wrong with a file.
+    A model has to be valid and complete, with its data in its folder. No file may be too large, or a pickle.
+    No node may run in training mode, and no text may name a user's folder. The exit status is 1 if a file fails.
     """
 
     name = "guard"
@@ -23,8 +23,8 @@ class Guard(Command):
 
     files: tuple[str, ...] = argument("models and files with weights", default=(), metavar="FILE…")
     max_size: str = option(
-        "how large a file may be, and a data file: 500KB, 100MB, 2GB in units of 1000; 500KiB, 100MiB in units of "
-        "1024; 0 for any size",
+        "largest size of a file or data file: 500KB, 100MB, 2GB in units of 1000; 500KiB, 100MiB in units of 1024; 0 "
+        "for no limit",
         default="100MB",
         metavar="SIZE",
     )

@@ -107,8 +107,8 @@ class Inspect(Command):
 class View(Command):
     """Show a model, or what differs between two, in one HTML page that needs no network.
 
-    Torch modules, scopes of names, repeated blocks, branches and functions open as levels. Writes MODEL.html in this
-    folder, unless another output is named. Nothing is run.
+    Torch modules, scopes of names, repeated blocks, branches and functions can be opened as levels. Writes MODEL.html
+    in the current folder, unless another output is named. Does not run the model.
     """
 
     name = "view"
@@ -134,7 +134,7 @@ class View(Command):
         default="",
         metavar="PATH",
     )
-    serve: bool = flag("open a page over 50 MB from a port of this machine (127.0.0.1), until Ctrl-C")
+    serve: bool = flag("serve a page over 50 MB on a port of this machine (127.0.0.1), until Ctrl-C")
 
     def is_one_pass(self) -> bool:
         return not self.serve

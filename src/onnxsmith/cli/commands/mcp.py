@@ -25,7 +25,9 @@ class Mcp(Command):
         ("Let it export a module that you trust", "onnxsmith mcp --write --allow-code"),
     )
 
-    folder: str = argument("the folder that paths are confined to; default: this one", default=".", metavar="FOLDER")
+    folder: str = argument(
+        "the folder that paths are confined to; default: the current one", default=".", metavar="FOLDER"
+    )
     write: bool = flag("keep the files that calls write")
     allow_code: bool = flag("run Python files: export, and file.py:factory in compare; code is not confined")
     time_limit: float = option("seconds that a call may take, 0 for no limit", default=600.0, metavar="SECONDS")

@@ -13,7 +13,7 @@ from onnxsmith.cli.commands.base import Command, refuse_missing
 def data() -> Any:
     """Makes the option `--data`."""
     return option(
-        "what the score is measured on: a folder of images, an .npz, a .jsonl, file.py:function",
+        "data to measure the score on: a folder of images, an .npz, a .jsonl, file.py:function",
         metavar="DATA",
         reads=True,
     )
@@ -73,14 +73,14 @@ def kept(path: str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Quantize(Command):
-    """Make a model smaller by a narrower precision, as far as a score on your data allows.
+    """Make a model smaller by lower precision, as far as its score on your data allows.
 
     Layers stay in float32 until the budget is met. Example:
 
         onnxsmith quantize net.onnx -o small.onnx --to int8 --data photos/ --metric top1 --budget 0.5%
 
-    small.onnx has the score of net.onnx less half a percent at worst, measured on the images of photos/ that
-    calibration did not see.
+    The score of small.onnx is at most 0.5% below that of net.onnx. It is measured on images of photos/ that calibration
+    did not use.
     """
 
     name = "quantize"
@@ -108,20 +108,20 @@ class Quantize(Command):
     )
     score: Metric = group(Metric)
     budget: str = option(
-        "how much worse the score may become: 0.5% of it, a number, or shares by output: y=1%,h=5%",
+        "how much worse the score may become: 0.5% of the score, a number, or a share for each output: y=1%,h=5%",
         default="1%",
         metavar="AMOUNT",
     )
     keep: str | None = option(
-        "a file with the names of layers that stay as they are; * for any characters", metavar="FILE", reads=True
+        "a file with the names of layers to leave unchanged; * for any characters", metavar="FILE", reads=True
     )
-    keep_list: str | None = option("write the layers that stay to this file", metavar="FILE", writes=True)
+    keep_list: str | None = option("write the names of the unchanged layers to this file", metavar="FILE", writes=True)
     target: str | None = option(
         "the runtime for which int8 or int4 is written: onnxruntime, openvino, …", metavar="NAME"
     )
     samples: int | None = samples()
     evaluations: int = option("largest number of keep-lists to evaluate for each method", default=20, metavar="COUNT")
-    allow_slower: bool = flag("write the file even if it is slower here")
+    allow_slower: bool = flag("write the file even if it is slower on this machine")
     write_unsure: bool = flag("write the file even if the score cannot tell a damaged model from the given one")
     rest: Circumstances = group(Circumstances)
 
@@ -158,9 +158,9 @@ class Quantize(Command):
 
 @dataclass(frozen=True)
 class Prune(Command):
-    """Remove channels from a model, so that its tensors become smaller; train the result on to regain its score.
+    """Remove channels from a model, so that its tensors become smaller; further training can regain the score.
 
-    A channel goes with all that depends on it. Example:
+    A channel is removed together with everything that depends on it. Example:
 
         onnxsmith prune net.onnx -o small.onnx --share 30% --keep-list kept.json
 
@@ -174,17 +174,19 @@ class Prune(Command):
     model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str | None = option("the .onnx to write", short="-o", metavar="FILE", writes=True)
     share: str | None = option(
-        "share of each group's channels to remove; default: 30%, with --budget at most 90%", metavar="SHARE"
+        "share of the channels to remove from each group, with --budget the largest share to try; default: 30%, with "
+        "--budget 90%",
+        metavar="SHARE",
     )
     by: str = option(
-        "how to find the channels that matter least: norm, activation or first-order", default="norm", metavar="MEASURE"
+        "how to choose the least important channels: norm, activation or first-order", default="norm", metavar="MEASURE"
     )
     saliency: str | None = option(
         "for --by first-order: an .npz with the squares of weight times gradient by torch parameter",
         metavar="FILE",
         reads=True,
     )
-    all_together: bool = flag("take the share of the channels of all groups together, not of each group")
+    all_together: bool = flag("remove the share from all groups together, not from each group")
     multiple: int | None = option(
         "keep a multiple of this many channels in each layer; default: 8 in layers with 32 or more", metavar="COUNT"
     )
@@ -199,13 +201,14 @@ class Prune(Command):
     )
     score: Metric = group(Metric)
     budget: str | None = option(
-        "remove the largest share that makes the score no worse than this: 1% of it, or a number", metavar="AMOUNT"
+        "remove the largest share that costs at most this much of the score: 1%, or a number", metavar="AMOUNT"
     )
-    keep_list: str | None = option("write the indices kept of each weight to this .json", metavar="FILE", writes=True)
+    keep_list: str | None = option("write the kept indices of each weight to this .json", metavar="FILE", writes=True)
     samples: int | None = samples()
     evaluations: int = option("largest number of shares to evaluate for a budget", default=12, metavar="COUNT")
     write_unsure: bool = flag(
-        "write the file even if the score cannot tell a damaged model from the given one, or most of it is lost"
+        "write the file even if the score cannot tell a damaged model from the given one, or if most of the score is "
+        "lost"
     )
     rest: Circumstances = group(Circumstances)
 
@@ -287,7 +290,7 @@ class Bisect(Command):
         metavar="NAME=SIZE",
     )
     runtime: str | None = option("runtime to compare on: onnxruntime or reference", metavar="NAME")
-    any_runtime: bool = flag("judge by rounding only, even if the runtime has no kernels of the dtype")
+    any_runtime: bool = flag("judge by simulated rounding alone; do not run the narrow dtype on the runtime")
     tries: int | None = option("largest number of variants to try; default: no limit", metavar="COUNT")
     seed: int = option("seed of the generated inputs", default=0)
 

@@ -66,8 +66,8 @@ class Bench(Command):
     """Measure how long models take to run, and which one is faster.
 
     Each MODEL is one of: m.onnx; m.onnx@openvino (on that runtime); file.py:factory (the torch module that the factory
-    returns); m.pt2 (a program of torch.export). Several are measured in turns, and compared with the first. None is
-    called faster if the difference is within the noise, or if the outputs differ.
+    returns); m.pt2 (a program of torch.export). Several models are measured alternately, and compared with the first.
+    No model is called faster if the difference is within the noise, or if the outputs differ.
     """
 
     name = "bench"
@@ -95,23 +95,28 @@ class Bench(Command):
         default=(),
         metavar="NAME=SIZE",
     )
-    batch: str = option("batch sizes for throughput: 1,4,16, or NAME=1,4,16 of another dimension", default="")
-    threads: str = option("numbers of threads for throughput: 1,2", default="")
-    profile: bool = flag("show which operators, torch modules and kernels take the time; on onnxruntime")
-    save: str | None = option("write the figures to this JSON file, for --against", metavar="FILE", writes=True)
-    against: str | None = option(
-        "compare with saved figures; the exit status is 1 if a subject is slower beyond the noise", metavar="FILE"
+    batch: str = option(
+        "batch sizes to measure throughput with: 1,4,16, or NAME=1,4,16 for another dimension", default=""
     )
-    allow: str = option("how much slower than --against a subject may be", default="5%", metavar="SHARE")
-    any_machine: bool = flag("compare even with figures of another machine, or of other versions")
+    threads: str = option("numbers of threads to measure throughput with: 1,2", default="")
+    profile: bool = flag("show the time of operators, torch modules and kernels; on onnxruntime only")
+    save: str | None = option(
+        "write the measurements to this JSON file, for a later --against", metavar="FILE", writes=True
+    )
+    against: str | None = option(
+        "compare with measurements of --save; the exit status is 1 if a model is slower beyond the noise",
+        metavar="FILE",
+    )
+    allow: str = option("how much slower than in --against a model may be", default="5%", metavar="SHARE")
+    any_machine: bool = flag("compare even with measurements of another machine or of other versions")
     seconds: float = option(
-        "seconds of measuring; with the start of processes, it takes about as long for each subject", default=20.0
+        "seconds to measure all models; with the start of processes, about this long for each model", default=20.0
     )
     tolerance: float | None = option(
-        "largest difference of outputs allowed, relative to their scale; default: estimated from rounding",
+        "largest difference allowed, relative to the output's scale; default: estimated from rounding",
         metavar="NUMBER",
     )
-    seed: int = option("seed of the generated inputs and of the order", default=0)
+    seed: int = option("seed of the generated inputs and of the order of measuring", default=0)
 
     def shown(self) -> tuple[str, ...]:
         return self.models[:1]

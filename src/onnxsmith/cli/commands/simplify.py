@@ -48,9 +48,9 @@ class Simplify(Command):
     only: tuple[str, ...] = option("apply only this rule or pattern (fuse/*); repeatable", default=(), metavar="RULE")
     skip: tuple[str, ...] = option("do not apply this rule or pattern; repeatable", default=(), metavar="RULE")
     exactness: str | None = option(
-        "the least exact rewrites allowed: bitwise (the same arithmetic: the same bits, unless a "
-        "runtime takes another kernel), value (same numbers) or reassociates (other rounding);"
-        " default: reassociates, except before a quantiser",
+        "which rewrites to allow: bitwise (same arithmetic, and same bits unless a runtime chooses another kernel), "
+        "value (also same numbers in other bits) or reassociates (also other rounding); default: reassociates, "
+        "except before nodes that round to integers",
         metavar="HOW",
     )
     opset: str | None = option(
@@ -59,14 +59,13 @@ class Simplify(Command):
         metavar="OPSET",
     )
     target: str | None = option(
-        "where the model will run: its newest opset, IR version and operators; asks this target about the file, and "
-        "rewrites what it refuses",
+        "where the model will run: uses the target's newest opset, IR version and operators, asks the target about "
+        "the file, and rewrites nodes that it refuses",
         metavar="NAME",
         reads=True,
     )
     contrib: bool = flag(
-        "with --target onnxruntime: fuse nodes into its own operators (com.microsoft); then no other runtime reads "
-        "the file"
+        "with --target onnxruntime: fuse nodes into operators of com.microsoft; no other runtime can read the file then"
     )
     inline_functions: bool = flag("inline model-local functions first")
     fix_defaults: bool = flag("turn initializers that are also graph inputs into constants, so that rules may use them")
@@ -76,8 +75,8 @@ class Simplify(Command):
         metavar="DIM=SIZE",
     )
     keep_open: tuple[str, ...] = option(
-        "declare an axis of fixed size as open, and make no constants of sizes that the graph computes from it: "
-        "x:0=batch, or batch for the first axis of each input; repeatable",
+        "make a fixed axis dynamic, and fold no sizes that the graph computes from it into constants: x:0=batch, or "
+        "batch for the first axis of each input; repeatable",
         default=(),
         metavar="AXIS",
     )
@@ -88,8 +87,8 @@ class Simplify(Command):
         "leave out this graph output, or those of a pattern; repeatable", default=(), metavar="NAME"
     )
     max_growth: float | None = option(
-        "share by which folded constants may make the file larger; default: 1% or 1 MiB, whichever is more, and at most"
-        " three times the size",
+        "how much larger folded constants may make the file, as a share of its size; default: 1% or 1 MiB, whichever "
+        "is more, and at most three times the size",
         metavar="SHARE",
     )
     explain: bool = flag("list every rewrite, and every refused rewrite with the reason")

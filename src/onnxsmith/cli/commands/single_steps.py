@@ -19,7 +19,7 @@ from onnxsmith.cli.commands._edit_options import selector
 
 @dataclass(frozen=True, kw_only=True)
 class Cast(Editing):
-    """Store weights in a narrower float dtype, with a Cast behind each."""
+    """Store weights in a narrower float dtype, with a Cast node after each."""
 
     name = "cast"
     usual_line = "onnxsmith cast net.onnx float16 -o half.onnx"
@@ -27,7 +27,7 @@ class Cast(Editing):
 
     to: str = argument("bfloat16, float16, float8e4m3fn, …", metavar="DTYPE")
     tensor: tuple[str, ...] = option(
-        "an initializer, or a name with *; repeatable; default: all float ones with two dimensions or more",
+        "an initializer, or a name with *; repeatable; default: all float initializers with two dimensions or more",
         default=(),
         metavar="TENSOR",
     )
@@ -60,7 +60,7 @@ class Expose(Editing):
 
 @dataclass(frozen=True, kw_only=True)
 class Extract(Editing):
-    """Cut out the part of a model between tensors, and verify it in its place in the model."""
+    """Extract the part of a model between tensors, and verify it on the tensors of the whole model."""
 
     name = "extract"
     usual_line = "onnxsmith extract net.onnx --to relu -o part.onnx"
@@ -75,7 +75,7 @@ class Extract(Editing):
         metavar="TENSOR",
     )
     end: tuple[str, ...] = option(
-        "a tensor that the part gives, or a table; repeatable; default: graph outputs",
+        "a tensor that the part computes, or a table; repeatable; default: graph outputs",
         default=(),
         name="to",
         metavar="TENSOR",
@@ -174,7 +174,8 @@ class Opset(Editing):
 
     to: int = argument("the opset of the written file", metavar="OPSET")
     ir_version: int = option(
-        "the IR version of the written file; default: the one that the opset came with, or what the model needs",
+        "the IR version of the written file; default: the one released with the opset, or a newer one if the model "
+        "needs it",
         default=0,
         metavar="N",
     )
@@ -185,7 +186,7 @@ class Opset(Editing):
 
 @dataclass(frozen=True, kw_only=True)
 class Outline(Editing):
-    """Make a local function of nodes, and call it in their place; the inverse of `inline`."""
+    """Move nodes into a local function, and call it in their place; the inverse of `inline`."""
 
     name = "outline"
     usual_line = "onnxsmith outline net.onnx my.model::Head --node node_linear -o functions.onnx"
@@ -246,7 +247,7 @@ class Replace(Editing):
         "the pattern to find: text, or a file; or a TOML file of replacements", metavar="FIND", reads=True
     )
     by: str = argument("the operators that take its place: text, or a file", metavar="BY", default="", reads=True)
-    count: int = option("the number of matches that there must be; default: any number", default=0, metavar="N")
+    count: int = option("the required number of matches; default: any number", default=0, metavar="N")
     changes: bool = flag("the outputs change on purpose, so do not compare them")
 
     def steps(self) -> Iterable[Step]:

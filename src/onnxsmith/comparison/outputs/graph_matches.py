@@ -221,6 +221,6 @@ def _values(change: WeightChange) -> tuple[str, str]:
     shape, other = ([*change.shape], [*change.new_shape])
     if shape != other or change.dtype != change.new_dtype:
         return f"{change.dtype}{shape}", f"{change.dtype and change.new_dtype}{other}"
-    share = f"{change.changed:.2%} of its elements differ" if change.changed is not None else "differs"
+    share = f"{change.changed:.2%} of its elements differ" if change.changed is not None else "it differs"
     most = f", by at most {change.max_abs:.3g}" if change.max_abs is not None else ""
-    return f"{change.dtype}{shape}", share + most
+    return f"{change.dtype}{shape}", f"other values: {share}{most}"

@@ -174,7 +174,7 @@ def against(
     part = Regressions(baseline.path, tuple(rows), differing, same_inputs, allow, any_machine)
     if (differing and not any_machine) or not same_inputs:
         why = [f"{name} was {old} and is {new}" for name, (old, new) in differing.items()]
-        why += [] if same_inputs else ["the inputs are other ones"]
+        why += [] if same_inputs else ["the inputs differ from those of the baseline"]
         return part, (Verdict.CANNOT_TELL, (_elsewhere(baseline, done, request, why),))
     if any(row.slower for row in rows):
         return part, (Verdict.DIFFERENT, tuple(problems))
@@ -228,7 +228,7 @@ def _elsewhere(baseline: Baseline, done: Bench, request: Request, why: Sequence[
     olds = [one.file for one in baseline.subjects if one.file and Path(one.file).is_file()]
     return Problem(
         "bench/other-machine",
-        "the baseline was measured in other circumstances, so it says nothing about the model",
+        "the baseline was measured under other conditions, so the times cannot be compared",
         where=baseline.path,
         why="; ".join(why),
         fix=f"measure the old model beside the new one: `{request.command(olds[0], news[0])}`"

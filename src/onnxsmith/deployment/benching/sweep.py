@@ -98,7 +98,7 @@ def swept(
 def _no_threads(ready: Ready) -> OnnxsmithError:
     return problem(
         "bench/no-threads",
-        f"{ready.subject.on} takes no number of threads",
+        f"{ready.subject.on} accepts no number of threads",
         fix="leave this subject out of a sweep over --threads, or measure it alone",
     )
 

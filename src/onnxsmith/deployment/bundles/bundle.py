@@ -270,7 +270,7 @@ def _refuse_declared(recorded: Golden, content: Content) -> None:
             "bundle/declared",
             f"the output {one.name!r} is declared as {one.declared}, and is {one.dtype}{list(shape)}",
             where=content.title,
-            why="programs that load the bundle would reserve or expect another tensor than the model gives",
+            why="programs that load the bundle would reserve or expect another tensor than the model computes",
             fix=f"bundle a corrected file: `onnxsmith simplify {content.file} -o corrected.onnx` declares what the "
             "runs give",
         )

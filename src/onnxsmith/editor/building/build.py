@@ -117,8 +117,8 @@ class Builder(Operators):
                 "build/open",
                 "there is no finished model" if failed else "the model is not finished",
                 where=self.blame(),
-                why="the block ended with an error" if failed else "it is checked and run when the block ends",
-                fix="correct the error that the block raised" if failed else "ask for it after the `with` block",
+                why="the block ended with an error" if failed else "the model is checked and run when the block ends",
+                fix="correct the error that the block raised" if failed else "read it after the `with` block",
             )
         return self._result
 

@@ -194,7 +194,7 @@ def _compare(interface: Signature, values: Mapping[str, Any], outputs: Mapping[s
             "build/declared",
             f"the output {one.name!r} is declared as {one.declared}, and has the shape {list(shape)}",
             where=where,
-            why="a declared shape is not checked by the operator",
+            why="operators do not check a declared shape",
             fix=f'declare what it is: .declare("{dtype}", {list(shape)}), or None for sizes that change',
         )
 

@@ -43,7 +43,7 @@ def operator_page(name: str, *, opset: int | None = None) -> Report:
     if form is None:
         raise problem(
             "op/unknown-opset",
-            f"{op} has no form of opset {opset}",
+            f"{op} has no version for opset {opset}",
             why=f"the operator is there since opset {since}; the installed onnx knows opsets up to {newest}",
             fix=f"give --opset from {since} to {newest}",
         )

@@ -141,9 +141,9 @@ class Rows:
                     "edit/frozen-dim",
                     f"the output {name} keeps the size of {self.symbol}" if keeps else f"the rank of {name} changes",
                     where=f"its shape is {told}",
-                    why=f"something that makes its rows holds the number {self.size}",
-                    fix=f"`onnxsmith inspect MODEL {name}` shows what makes it; export the model with this dimension "
-                    "dynamic, or keep it static",
+                    why=f"a node or constant that computes it contains the number {self.size}",
+                    fix=f"`onnxsmith inspect MODEL {name}` shows the nodes that compute it; export the model with this "
+                    "dimension dynamic, or keep it static",
                 )
 
     def _old(self, ports: Mapping[str, str | None], name: str) -> str:

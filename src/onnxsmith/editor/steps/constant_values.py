@@ -116,7 +116,7 @@ def _stored(work: Work, value: ir.Value, dtype: ir.DataType) -> float:
         raise problem(
             "edit/not-constant",
             f"{name!r} is not an initializer of the main graph",
-            why="only these are stored in another dtype",
+            why="only initializers of the main graph can be stored in another dtype",
             fix=_one_of(near or graph.initializers) or "leave the step out",
         )
     if not tensor.dtype.is_floating_point():

@@ -168,10 +168,10 @@ def _refuse_unused(
     raise problem(
         "edit/unused-cut",
         f"{start.name} has no influence on {', '.join(names)}",
-        why=f"it lies behind: it is computed from {', '.join(behind)}"
+        why=f"it comes later: it is computed from {', '.join(behind)}"
         if behind
-        else "no path of nodes leads from the one to the other",
-        fix=f"leave it out of `from`, or turn the part round: {turned}" if behind else "leave it out of `from`",
+        else "no path of nodes leads from it to them",
+        fix=f"leave it out of `from`, or swap the two ends: {turned}" if behind else "leave it out of `from`",
     )
 
 

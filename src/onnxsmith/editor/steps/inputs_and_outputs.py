@@ -156,7 +156,7 @@ class DropInput(Step):
             raise problem(
                 "edit/input-needed",
                 f"the input {name!r} is read by {_readers(value)}",
-                why="without a value nothing is there to read",
+                why="without the input, its readers need another value",
                 fix=f"give a value that takes its place: value = {_example(value)}, or an array: "
                 f'value = {{ file = "{name}.npy" }}',
             )
@@ -189,9 +189,9 @@ class DropInput(Step):
                 if not shape.is_static():
                     raise problem(
                         "edit/shape",
-                        f"{name} has symbolic dimensions, and one number has no shape",
+                        f"{name} has symbolic dimensions, and one number gives no shape",
                         where=f"{name}: {shape}",
-                        fix=f"give a value of the shape that the input shall have, such as value = {_example(value)}",
+                        fix=f"give a value of the shape that the input should have, such as value = {_example(value)}",
                     )
                 made = ir.tensor(np.broadcast_to(made.numpy(), shape.numpy()).copy(), dtype=made.dtype)
         if value.dtype is not None and made.dtype != value.dtype:
@@ -281,7 +281,7 @@ class DropOutput(Step):
                 "edit/no-outputs",
                 "the model would have no output left",
                 where=", ".join(value.name or "" for value in wanted),
-                why="a model gives at least one output",
+                why="a model needs at least one output",
                 fix=f"keep one, {last} for example: output = [{', '.join(rest)}]"
                 if rest
                 else "make another tensor an output first, with the step expose",

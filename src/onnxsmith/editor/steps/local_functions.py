@@ -152,9 +152,9 @@ class Outline(Step):
             raise problem(
                 "edit/step-argument",
                 f"{self.to!r} is no name for a function",
-                why="it is a domain of its own and a name, and ai.onnx is ONNX's domain"
+                why="it consists of a domain of its own and a name, and ai.onnx is ONNX's domain"
                 if domain == "ai.onnx"
-                else "it is a domain of its own and a name, with :: between them",
+                else "it consists of a domain of its own and a name, with :: between them",
                 fix=f'write to = "my.model::{name or domain.rpartition(".")[2]}"',
             )
         if any(node.op_identifier()[:2] == (domain, name) for node in walk.all_nodes(work.model)) or any(
@@ -190,5 +190,5 @@ def _sort(graph: ir.Graph, regions: list[Region]) -> None:
             "two of the calls would need each other's results",
             where=", ".join(region.name for region in regions[:3]),
             why=str(error),
-            fix="select fewer nodes, so that each call can run before or behind the others",
+            fix="select fewer nodes, so that each call can run before or after the others",
         ) from error

@@ -187,8 +187,8 @@ class Remove(Step):
         if len(used) > 1 or (used and used[0] is not node.outputs[0]):
             raise problem(
                 "edit/several-results",
-                f"{walk.node_label(node)} cannot be removed: more than its first result is read",
-                why=f"{', '.join(value.name or '' for value in used)} are read, and one operand cannot stand for all",
+                f"{walk.node_label(node)} cannot be removed: other results than its first are read",
+                why=f"{', '.join(value.name or '' for value in used)} are read: one operand cannot replace them all",
                 fix=f"let the readers read other tensors first: {_wiring(node)}",
             )
 
@@ -249,7 +249,7 @@ class Remove(Step):
             return read[0]
         raise problem(
             "edit/no-operand",
-            f"which operand of {walk.node_label(node)} shall stand for its result?",
+            f"which operand of {walk.node_label(node)} should replace its result?",
             why=f"it reads {', '.join(one.name or '' for one in computed) or 'constants only'}",
             fix="add keep = 0, the number of the operand",
         )
@@ -319,7 +319,7 @@ class Replace(Step):
             raise problem(
                 "edit/replacement",
                 f"find has {several(len(pattern.outputs), 'result')}, by has {len(by.outputs)}",
-                why="each result of the pattern needs one that takes its place",
+                why="each result of the pattern needs a result that replaces it",
                 fix="name the results in the same order: (x) => (y, z)",
             )
         if self.where:

@@ -94,8 +94,8 @@ class LoopOnData(Check):
         yield Remark(
             Problem(
                 "forward/loop-on-data",
-                "the number of turns of a loop depends on the value of a tensor",
-                why="the number is known only when the model runs; a trace would keep the example's number of turns",
+                "the number of iterations of a loop depends on the value of a tensor",
+                why="the number is known only when the model runs; a trace would keep that of the example",
                 fix="use torch.while_loop, which becomes a Loop of the graph",
             ),
             at,
@@ -141,7 +141,7 @@ class LoopOverAxis(Check):
             Problem(
                 "forward/loop-over-axis",
                 "a Python loop goes over an axis of a tensor",
-                why="torch unrolls the loop with one turn for each row of the example, which fixes the axis",
+                why="torch unrolls the loop into one iteration for each row of the example, which fixes the axis",
                 fix="compute on the whole tensor at once; or use torch.vmap for independent rows, and "
                 "torch._higher_order_ops.scan if a row needs results of earlier rows",
             ),
@@ -187,8 +187,8 @@ class LoopOverBlocks(Check):
         yield Remark(
             Problem(
                 "forward/loop-over-blocks",
-                "the number of turns of a Python loop follows from a size",
-                why="torch unrolls the loop with the number of turns of the example",
+                "the number of iterations of a Python loop depends on a size",
+                why="torch unrolls the loop with the example's number of iterations",
                 fix="compute all blocks at once: x.unfold(dim, size, step) or a reshape gives them as an axis, "
                 "torch.nn.functional.fold adds overlapping ones; or use torch.while_loop, which becomes a Loop",
             ),

@@ -101,7 +101,8 @@ def _check_alike(one: ir.Model, other: ir.Model, line: str) -> None:
     other_number = len(first) != len(second)
     raise problem(
         "forward/branch-on-data",
-        f"the sides of a branch on data return {'other numbers of tensors' if other_number else 'other dtypes'}",
+        f"the two sides of a branch on data return "
+        f"{'different numbers of tensors' if other_number else 'different dtypes'}",
         where=line,
         why=f"one side returns {said[0]}, the other {said[1]}; the outputs of a graph are always the same",
         fix="return as many tensors from both sides: a constant, such as x.new_zeros(()), where a side has none"

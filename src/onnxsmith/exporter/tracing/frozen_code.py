@@ -148,11 +148,12 @@ def of_turns(built: Built) -> Problem | None:
     others = first_few([str(place(loop.where)[1]) for loop in loops[1:]], _MOST_LOOPS)
     return Problem(
         "forward/loop-over-blocks",
-        "the number of turns of a Python loop follows from a size",
+        "the number of iterations of a Python loop depends on a size",
         where=first.where,
-        why=f"{first.source} takes {first.turns[0]} turns with the example, and {first.turns[1]} with a larger one"
-        f"{f'; so do the loops at {others}' if others else ''}; torch unrolls a loop with the example's turns",
-        fix="compute all turns at once: a reshape or x.unfold(dim, size, step) gives the blocks as an axis",
+        why=f"{first.source} has {first.turns[0]} iterations with the example, and {first.turns[1]} with a larger one"
+        f"{f'; so do the loops at {others}' if others else ''}; torch unrolls a loop with the example's number of "
+        "iterations",
+        fix="compute all iterations at once: a reshape or x.unfold(dim, size, step) gives the blocks as an axis",
     )
 
 

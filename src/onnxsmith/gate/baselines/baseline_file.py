@@ -83,8 +83,8 @@ class Baseline:
                 "gate/entry-changed",
                 f"the entry of {name} was changed by hand",
                 where=str(self.path),
-                why="its digest is not that of its content, so nothing shows what the model gave when it was recorded",
-                fix=f'record the model anew, with a reason: `{self.command("accept", model)} --reason "why"{untimed}`; '
+                why="its digest is not that of its content, so the recorded results cannot be trusted",
+                fix=f'record it again, with a reason: `{self.command("accept", model)} --reason "why"{untimed}`; '
                 f"or take {self.path.name} as it was from version control",
             )
 

@@ -55,7 +55,7 @@ class StoredTarget:
 class StoredTimes:
     """The time of a run in seconds with its interval, the peak of the memory in bytes, and the figures that `bench`
     saves. The interval is None if there were too few rounds. `one_thread` are the figures of one thread; None on a
-    machine of one core, and for a runtime that takes no number of threads."""
+    machine of one core, and for a runtime that accepts no number of threads."""
 
     median: float
     low: float | None

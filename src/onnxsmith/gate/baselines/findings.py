@@ -144,7 +144,7 @@ def _problems(baseline: Baseline, one: Found, settings: Settings) -> Iterator[Pr
             "gate/model-new",
             f"the baseline has no model {one.name}",
             where=str(baseline.path),
-            why="nothing was recorded of this model, so a change for the worse would not be noticed",
+            why="nothing was recorded of this model, so a worse result would not be noticed",
             fix=f"record it: `{baseline.command('record', one.file or one.name)}"
             f"{settings.time_option(timed=any(other.times for other in baseline.entries.values()))}`",
         )

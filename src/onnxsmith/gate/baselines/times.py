@@ -56,7 +56,7 @@ def measured(file: Path, values: Mapping[str, Any], runtime: str, seconds: float
 
 
 def _alone(runtime: str) -> str:
-    """Returns the name of a runtime with one thread; "" if it takes no number of threads, or the machine has one
+    """Returns the name of a runtime with one thread; "" if it accepts no number of threads, or the machine has one
     core."""
     name = runtime.partition(":threads=")[0]
     takes_threads = runtimes.parse(name)[0].takes_threads

@@ -101,8 +101,8 @@ class _Check:
             "record/replaced",
             f"the command cannot run again: it replaced what it read ({first_few(names, _SHOWN)})",
             where=str(self.path),
-            why="the file has other bytes since then, as recorded",
-            fix="add --no-replay to compare the files only; or bring back the file of before",
+            why="the record shows that the command changed the file",
+            fix="add --no-replay to compare the files only; or restore the earlier file",
         )
         return replace(self, problems=(*self.problems, found))
 
@@ -131,7 +131,7 @@ class _Check:
         first = next(one for one in fields if one.field == names[0])
         return Problem(
             "record/changed",
-            f"the command gives something else than recorded: {first_few(names, _SHOWN)}",
+            f"the command gives other results than recorded: {first_few(names, _SHOWN)}",
             where=str(self.path),
             why=f"{first.field} is {first.now}, recorded is {first.recorded}{self._explanation()}",
             fix=_KEPT,
@@ -218,7 +218,7 @@ def _file_problems(path: Path, rows: Sequence[RecordedFile]) -> list[Problem]:
                 "record/file-changed",
                 f"{several(len(names), 'file')} changed since the record was written: {first_few(names, _SHOWN)}",
                 where=str(path),
-                why="the SHA-256 of all bytes is another one than recorded",
+                why="its SHA-256 differs from the recorded one",
                 fix="bring back the recorded file; or run the command again with `--record`",
             )
         )

@@ -230,7 +230,7 @@ def _size(location: str, folder: Path, where: str) -> int:
             "model/external-outside",
             "external data that is a hard link is refused",
             where=where,
-            why="a hard link can be the same file as one outside the model's folder",
+            why="a hard link can point to a file outside the model's folder",
             fix=f"make a copy of its own: {_copied_in_place(folder / location)}",
         )
     return facts.st_size

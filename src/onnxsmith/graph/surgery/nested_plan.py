@@ -79,7 +79,7 @@ def _refusal(bodies: Sequence[Body], opset: int, steady: bool) -> str:
     if not turning:
         return ""
     if "If" in stacked[turning[0] :]:
-        return f"it is computed in some turns only, and {why}"
+        return f"it is computed in some iterations only, and {why}"
     if len(turning) > 1:
         return f"it is computed in a loop in a loop, and {why}"
     return "" if steady else f"its shape may differ from turn to turn, and {why}"

@@ -177,7 +177,7 @@ def none_at(share: float, idle: Sequence[FixedChannels], least: int | None) -> O
     helps = any("--multiple 1" in one.reason for one in idle)
     return problem(
         "prune/nothing",
-        "no channel goes at this share",
+        "this share removes no channel",
         where=f"--share {share:.3g}",
         why="; ".join(list(reasons)[:_REASONS]) or "the groups are small, or --multiple keeps all of their channels",
         fix=", or ".join(
@@ -222,7 +222,7 @@ def ruined(given: Given, before: Scored, after: Scored, wrong: float, smaller: t
         "prune/ruined",
         "the pruned model has lost most of the score",
         where=f"{score.title} {had} → {has}",
-        why=f"with the outputs of other samples it is {worst}, which is nearer than that of the given model",
+        why=f"with the outputs of other samples, the score is {worst}, which is nearer than the old one",
         fix="; or ".join(filter(None, [less, train])),
     ).problem
 
@@ -256,7 +256,7 @@ def nothing(model: ir.Model, found: Channels, where: str) -> OnnxsmithError:
     reasons = list(dict.fromkeys(f"{', '.join(layers[:2])}: {reason}" for layers, reason in reversed(told)))[:_REASONS]
     return problem(
         "prune/nothing",
-        "no channel of the model can go",
+        "no channel of the model can be removed",
         where=where,
         why="; ".join([*reasons, *([inner] if inner else [])])
         or "it has no Conv, ConvTranspose, Gemm or MatMul with a stored weight",

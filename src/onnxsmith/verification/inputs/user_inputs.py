@@ -237,7 +237,7 @@ def _port(spec: InputSpec, interface: Signature, found: dict[str, Any]) -> Port:
         return free[0]
     raise problem(
         "run/unknown-input",
-        f"the model has no input {spec.name!r}" if spec.name else "there is one input too many",
+        f"the model has no input {spec.name!r}" if spec.name else "one input too many was given",
         fix=f"its inputs are: {', '.join(f'{name} {port}' for name, port in ports.items()) or 'none'}",
     )
 

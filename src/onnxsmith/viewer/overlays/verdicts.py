@@ -157,9 +157,9 @@ class TargetChecks(Overlaying):
                 yield f"{_title(check)} was not tried{why}"
             elif check.changed:
                 took = f"{check.stage.value} {check.changed}"
-                yield f"{_title(check)} refuses the file as it is: {check.as_it_is}; {took}"
+                yield f"{_title(check)} refuses the unchanged file: {check.as_it_is}; {took}"
             elif check.symbols:
-                yield f"{_title(check)} takes fixed sizes only; with dynamic shapes: {check.symbols}"
+                yield f"{_title(check)} accepts fixed sizes only; with dynamic shapes it refuses: {check.symbols}"
 
     def layers(self, part: TargetChecksPart, names: Names) -> Iterator[Layer]:
         for check in sorted(part.checks, key=lambda one: one.stage in _TAKEN):  # refusals first

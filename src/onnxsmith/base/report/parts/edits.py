@@ -219,7 +219,7 @@ class Reduction(Part):
         rows = tuple((step.name, str(step.nodes), str(step.tries)) for step in self.steps)
         yield Table(("step", "nodes", "tries"), rows, right=(1, 2))
         if self.anonymised:
-            yield Text("anonymised; still there: " + "; ".join(self.kept) if self.kept else "anonymised")
+            yield Text("anonymised; still in the model: " + "; ".join(self.kept) if self.kept else "anonymised")
 
     def _ends(self) -> str:
         return ", ".join(f"{count} {end}" for end, count in self.tries.items()) or "none"

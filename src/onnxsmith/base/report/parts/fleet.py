@@ -130,7 +130,7 @@ class FleetMatrix(Part):
         if changed or self.gone:
             yield self._changes(changed)
         elif self.since:
-            yield Text(f"no cell ended otherwise than in {self.since}", Tone.GOOD)
+            yield Text(f"no cell ended differently than in {self.since}", Tone.GOOD)
         if not self.cells:
             return
         if len(self.columns()) > 1:

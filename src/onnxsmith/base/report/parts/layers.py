@@ -177,7 +177,7 @@ class Layers(Part):
             return "no layers were compared"
         pairs = f"{several(len(self.layers), 'pair')} of tensors ({self.share:.0%})"
         if not self.culprits:
-            return f"{pairs}; no operation errs by itself by more than rounding explains"
+            return f"{pairs}; no operation has an error of its own beyond rounding"
         first = self.layer(self.culprits[0])
         others = several(len(self.culprits) - 1, "other") if len(self.culprits) > 1 else ""
         said = f"{pairs}; first error of its own: {first.name}, by {first.op}"
@@ -219,7 +219,8 @@ class Layers(Part):
             if self.inside:
                 found = self.inside
                 yield Text(
-                    f"in its body, time {found.iteration} of {found.of}: {found.name}, by {found.op} {found.node}: "
+                    f"in its body, iteration {found.iteration} of {found.of}: {found.name}, by {found.op} "
+                    f"{found.node}: "
                     f"{found.reason}",
                     Tone.BAD,
                 )
@@ -227,9 +228,9 @@ class Layers(Part):
             if first.place():
                 yield Text(f"it comes from {first.place()}", Tone.BAD)
             if len(self.culprits) > 1:
-                yield Text(f"others, each by itself: {', '.join(self.culprits[1:])}", Tone.BAD)
+                yield Text(f"further errors of their own: {', '.join(self.culprits[1:])}", Tone.BAD)
         else:
-            yield Text("no operation errs by itself by more than rounding explains", Tone.GOOD)
+            yield Text("no operation has an error of its own beyond rounding", Tone.GOOD)
             yield from self._cause()
         if self.not_finite:
             lost = self.not_finite
@@ -251,19 +252,19 @@ class Layers(Part):
                 yield Text(f"its nodes differ in the two graphs: {'; '.join(self.differences)}", Tone.BAD)
             return
         yield Text(f"the graphs differ there, old → new: {found.said()}", Tone.BAD)
-        nodes = "these nodes as they are" if found.more else "this node as it is"
+        nodes = "nodes in their place" if found.more else "node in its place"
         if found.agrees:
-            yield Text(f"tried: with {nodes} in the reference, all outputs agree", Tone.GOOD)
+            yield Text(f"tried: with the reference's {nodes}, all outputs agree", Tone.GOOD)
         else:
             yield Text(
-                f"tried: with {nodes} in the reference, the outputs are {found.after:.2g} of their scale "
-                f"off in root mean square, else {found.before:.2g}: there is more than one difference",
+                f"tried: with the reference's {nodes}, the outputs are {found.after:.2g} of their scale off in root mean "
+                f"square, else {found.before:.2g}: there is more than one difference",
                 Tone.WARN,
             )
 
     def _left(self, present: float, absent: float) -> str:
         if absent >= present:
-            return "the outputs do not show it"
+            return "no output shows the error"
         return (
             f"with the reference's value there, the outputs are {absent:.2g} of their scale off in root mean square, "
             f"else {present:.2g}"
@@ -382,9 +383,9 @@ class LayersByInput(Part):
     def line(self) -> str:
         bad = sum(bool(one.first) for one in self.inputs)
         if not bad:
-            return f"no layer errs by itself on {several(len(self.inputs), 'input')}"
+            return f"no layer has an error of its own on {several(len(self.inputs), 'input')}"
         names = first_few([f"{one.name} ({one.op})" for one in self.layers], _NAMED)
-        return f"a layer errs by itself on {bad} of {several(len(self.inputs), 'input')}: {names}"
+        return f"a layer has an error of its own on {bad} of {several(len(self.inputs), 'input')}: {names}"
 
     def blocks(self) -> Iterator[Block]:
         rows = tuple(
@@ -400,7 +401,7 @@ class LayersByInput(Part):
             rows_in_terminal=tuple(sorted([*bad, *fine][:_INPUTS_IN_TERMINAL])),
         )
         if not self.layers:
-            yield Text("no layer errs by itself on any of these inputs", Tone.GOOD)
+            yield Text("no layer has an error of its own on any of these inputs", Tone.GOOD)
         else:
             yield Text(f"first on {self.first}", Tone.BAD)
             yield Table(

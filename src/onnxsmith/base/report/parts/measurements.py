@@ -123,10 +123,10 @@ class Ratios(Part):
         yield Text(
             f"{several(self.rounds, 'round')} in new processes, {several(self.block_count, 'block')} in balanced order"
         )
-        yield Text("a round's time is the first decile of its runs, the ratio is the median over the rounds")
+        yield Text("the time of a round is the first decile of its runs; the ratio is the median over the rounds")
         for one in self.ratios:
             if one.equal is False:
-                yield Text(f"{one.subject} computes something else: {one.outputs}", Tone.BAD)
+                yield Text(f"{one.subject} gives other outputs: {one.outputs}", Tone.BAD)
         drawn = [
             (one.subject, one.low, one.ratio, one.high)
             for one in self.ratios
@@ -292,10 +292,11 @@ class Latencies(Part):
         for one in self.subjects:
             if one.inner > 1:
                 yield Text(
-                    f"{one.subject}: a time is the mean of {one.inner} runs in a row, too short for the clock alone"
+                    f"{one.subject}: a time is the mean of {one.inner} successive runs, because one is too short for "
+                    "the clock"
                 )
             if not one.steady:
-                yield Text(f"{one.subject}: the warm-up ended before its times agreed", Tone.WARN)
+                yield Text(f"{one.subject}: the warm-up ended before its times were stable", Tone.WARN)
         for where in dict.fromkeys(one.where for one in self.subjects):
             whose = [one.subject for one in self.subjects if one.where == where]
             yield Text(f"measured {where}" + (f": {', '.join(whose)}" if len(whose) < len(self.subjects) else ""))
@@ -353,7 +354,7 @@ class Regression:
         if self.perhaps and (self.beyond or self.low > 1):
             return "perhaps slower, within the noise"
         if self.perhaps:
-            return "no difference beyond the noise, which is larger than what is allowed"
+            return "no difference beyond the noise, but the noise is larger than the allowed change"
         return "faster" if self.high < 1 else "not slower"
 
 
@@ -390,8 +391,11 @@ class Regressions(Part):
         for name, (old, new) in self.differing.items():
             yield Text(f"{name} was {old} and is {new}", Tone.WARN)
         if not self.same_inputs:
-            yield Text("the inputs are other ones", Tone.BAD)
-        yield Text("sessions at different times differ by more than rounds of one; side by side is more certain")
+            yield Text("the inputs differ from those of the baseline", Tone.BAD)
+        yield Text(
+            "measurements at different times differ by more than rounds of one measurement; measuring both models "
+            "side by side is more certain"
+        )
 
 
 _MOST_ROWS = 15

@@ -131,7 +131,7 @@ class Pruning(Part):
 
     def _went(self) -> str:
         share = self.removed / max(1, self.free)
-        return f"{share:.3g} of the {self.free:,} that can go"
+        return f"{share:.3g} of the {self.free:,} that can be removed"
 
     def _multiple(self) -> str:
         if self.multiple is None:
@@ -146,7 +146,7 @@ class Pruning(Part):
             return Table(head, tuple(rows), right=(2, 3), places=places)
         each = [f"{one.each:,}" for one in self.layers]
         whole = tuple((*row, e) for row, e in zip(rows, each, strict=True))
-        return Table((*head, "go together"), whole, right=(2, 3, 4), places=places)
+        return Table((*head, "removed together"), whole, right=(2, 3, 4), places=places)
 
     def _macs(self) -> str:
         if self.macs_before is None:
@@ -161,7 +161,7 @@ class Pruning(Part):
             said.append(f"parameters {_change(self.parameters_before, self.parameters_after)}")
         if self.fixed:
             count = several(sum(one.count for one in self.fixed), "channel")
-            said.append(f"{count} cannot go: {first_few([one.reason for one in self.fixed], 1)}")
+            said.append(f"{count} cannot be removed: {first_few([one.reason for one in self.fixed], 1)}")
         return "; ".join(said)
 
     def blocks(self) -> Iterator[Block]:
@@ -171,9 +171,9 @@ class Pruning(Part):
         yield facts(
             (
                 ("channels", f"{self.removed:,} of {self.channels:,} removed: {self._went()}"),
-                ("asked for", f"{self.share:.3g} of {each}"),
-                ("order", f"{self.by}, the least first"),
-                ("channels that stay", self._multiple()),
+                ("requested share", f"{self.share:.3g} of {each}"),
+                ("order of removal", f"{self.by}, the least first"),
+                ("channels kept", self._multiple()),
                 (f"{self.score}, {self.better} is better", f"{score}{self._against()}"),
                 ("worst that the budget allows", "" if bound is None else f"{bound} ({self.budget})"),
                 ("samples", f"{self.samples:,}"),
@@ -188,7 +188,7 @@ class Pruning(Part):
             yield self._table()
         if self.fixed:
             yield Table(
-                ("channels that cannot go", "channels", "why"), tuple(_fixed(one) for one in self.fixed), right=(1,)
+                ("channels that must stay", "channels", "why"), tuple(_fixed(one) for one in self.fixed), right=(1,)
             )
         if len(self.curve) > 1:
             yield self._curve()

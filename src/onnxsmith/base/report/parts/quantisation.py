@@ -189,13 +189,15 @@ class Quantisation(Part):
         return "" if self.labelled else " (without labels: agreement with the given model)"
 
     def line(self) -> str:
-        groups = ((self.kept, "stay"), (self.weights, "with narrow weights alone"))
+        groups = ((self.kept, "unchanged"), (self.weights, "with narrow weights only"))
         named = [
             f"{len(group)} {what} ({first_few([one.name for one in group], _NAMED)})" for group, what in groups if group
         ]
         sizes = f"{size(self.bytes_before)} → {size(self.bytes_after)}" if self.bytes_after else ""
         worst = max(self.layers, key=lambda one: one.damage or 0.0, default=None)
-        most = f"most damage: {worst.name}, {worst.damage:.2g}" if worst is not None and worst.damage else ""
+        most = (
+            f"largest error of its own: {worst.name}, {worst.damage:.2g}" if worst is not None and worst.damage else ""
+        )
         return "; ".join(text for text in (sizes, *named, most) if text) or self.method
 
     def blocks(self) -> Iterator[Block]:
@@ -216,17 +218,17 @@ class Quantisation(Part):
             )
         )
         if self.broken:
-            yield Text(f"{several(self.broken, 'sample')} gave an output that is not finite", Tone.BAD)
+            yield Text(f"the outputs of {several(self.broken, 'sample')} are not finite", Tone.BAD)
         if self.kept:
-            yield self._table("stays as it is", self.kept)
+            yield self._table("unchanged", self.kept)
         if self.weights:
-            yield self._table("weights alone", self.weights)
+            yield self._table("weights only", self.weights)
         if self.eight:
             yield self._table("8 bits", self.eight)
         whole = (one for one in self.layers if not one.kept and not one.weights and not one.eight)
         changed = sorted(whole, key=lambda one: -(one.damage or 0.0))
         if changed:
-            yield self._table("changed, most damage first", tuple(changed))
+            yield self._table("changed, largest error first", tuple(changed))
         if self.left:
             rows = tuple((one.op, f"{one.count}", size(one.nbytes), one.why) for one in self.left)
             yield Table(("not changed by this method", "nodes", "weights", "why"), rows, right=(1, 2))
@@ -257,7 +259,7 @@ class Quantisation(Part):
         order = sorted(self.curve, key=lambda one: (one.kept, one.weights, one.eight, one.nbytes))
         columns = [
             ("layers kept", [f"{one.kept}" for one in order]),
-            ("weights alone", [f"{one.weights}" for one in order] if any(one.weights for one in order) else []),
+            ("weights only", [f"{one.weights}" for one in order] if any(one.weights for one in order) else []),
             ("in 8 bits", [f"{one.eight}" for one in order] if any(one.eight for one in order) else []),
             ("weights", [size(one.nbytes) for one in order]),
             (self.score, list(told_apart(*(one.score for one in order)))),
@@ -402,7 +404,7 @@ class Precision(Part):
             yield self._minimal()
         for reason, operators in self.fixed.items():
             names = ", ".join(f"{count} {op}" for op, count in operators.items())
-            yield Text(f"in float32 in any case: {names}: {reason}")
+            yield Text(f"always in float32: {names}: {reason}")
         yield from (Text(note, Tone.WARN) for note in self.notes)
 
     def _search(self) -> str:
@@ -444,7 +446,7 @@ class Precision(Part):
     def _minimal(self) -> Text:
         needed = sum(1 for node in self.kept if node.why != NO_KERNEL)
         if self.checked == needed:
-            return Text("none can be left out: without any one of them the rest is out of tolerance", Tone.GOOD)
+            return Text("each is needed: if any one of them is removed, the model is out of tolerance", Tone.GOOD)
         return Text(f"{self.checked} of {needed} are known to be needed; there were no tries left", Tone.WARN)
 
 

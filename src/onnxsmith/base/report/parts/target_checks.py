@@ -121,10 +121,12 @@ class TargetChecks(Part):
                 tone = Tone.BAD if one.stage is Stage.REFUSED else Tone.WARN
                 yield Text(f"{one.target}: {one.why}", tone)
             if one.changed:
-                yield Text(f"{one.target}: refuses the file as it is: {one.as_it_is}", Tone.BAD)
+                yield Text(f"{one.target}: refuses the unchanged file: {one.as_it_is}", Tone.BAD)
                 yield Text(f"{one.target}: {one.stage.value} {one.changed}", Tone.WARN)
             if one.symbols:
-                yield Text(f"{one.target}: takes fixed sizes only; with dynamic shapes: {one.symbols}", Tone.WARN)
+                yield Text(
+                    f"{one.target}: accepts fixed sizes only; with dynamic shapes it refuses: {one.symbols}", Tone.WARN
+                )
             if one.nodes:
                 yield _table(one)
             if one.nodes and not one.complete:
@@ -175,7 +177,7 @@ def summary(check: TargetCheck) -> str:
     if check.stage is not Stage.REFUSED:
         where = f" ({check.shapes})" if check.shapes != "dynamic" else ""
         if check.changed:
-            return f"{check.target} refused the file as it is, {check.stage.value} {check.changed}{where}"
+            return f"{check.target} refused the unchanged file, {check.stage.value} {check.changed}{where}"
         if check.symbols:
             return f"{check.target} {check.stage.value} at fixed sizes only{where}"
         return f"{check.target} {check.stage.value}{where}"

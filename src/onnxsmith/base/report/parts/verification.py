@@ -13,9 +13,9 @@ SAME_COMPUTATION = "the same operators compute it from the same weights and from
 """Is why nothing is tolerated in an output that needs no comparison."""
 ALLOWED = "share of the allowed difference"
 """Says what a bar shows beside a difference."""
-BOTH_LEVELS = "with the optimisations of"
+BOTH_LEVELS = "the outputs agree"
 """The beginning of the note that the outputs agree with and without a runtime's optimisations."""
-REFUSES = "the candidate refuses an input that the reference takes"
+REFUSES = "the candidate refuses an input that the reference accepts"
 """The beginning of a reason that says that the candidate's runtime refused an input."""
 
 
@@ -69,20 +69,23 @@ class Power:
 
     def __str__(self) -> str:
         if self.seen < self.tried:
-            where = f"{self.seen} of {self.tried} {self.kind}"
+            among = f"{self.seen} of the {self.tried} {self.kind}"
+        elif self.tried > 1:
+            among = f"each of the {self.tried} {self.kind}"
         else:
-            where = f"each of {self.tried} {self.kind}" if self.tried > 1 else f"the one {self.kind.removesuffix('s')}"
-        said = f"the check would notice a change of {self.small:.0%} in {where}"
-        said += f" ({self.tried} of {self.of} were tried)" if self.tried < self.of else ""
+            among = f"the one {self.kind.removesuffix('s')}"
+        said = f"the check would notice a change of {self.small:.0%} in {among}"
+        said += f" tried (of {self.of})" if self.tried < self.of else ""
         groups = (
-            (self.only_large, f"one of {self.large:.0%} in"),
-            (self.blind, f"not even one of {self.large:.0%} in"),
-            (self.inert, "no change moves an output in"),
-            (self.slight, f"one of {self.small:.0%} moves no output by more than rounding in"),
+            (self.only_large, f"in {{}}, only a change of {self.large:.0%}"),
+            (self.blind, f"in {{}}, not even a change of {self.large:.0%}"),
+            (self.inert, "changing {} changes no output"),
+            (self.slight, f"a change of {self.small:.0%} in {{}} moves the outputs by no more than rounding"),
         )
-        rest = [f"{text} {len(names)} ({first_few(names, 3)})" for names, text in groups if names]
+        rest = [text.format(f"{len(names)} of them ({first_few(names, 3)})") for names, text in groups if names]
         if self.idle:
-            rest.append(f"none of {self.idle} weights moves an output")
+            idle = f"any of the {self.idle} weights" if self.idle > 1 else "the weight"
+            rest.append(f"changing {idle} changes no output")
         return "; ".join([said, *rest])
 
     @property
@@ -186,6 +189,8 @@ class Verification(Part):
     """The range of each dimension that the user or the file limits: `64..1024`."""
     counts: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """The values of each input of one element that may be a count: of iterations, of elements, of copies."""
+    refused_sizes: tuple[str, ...] = ()
+    """The first sizes that the reference refused, such as `batch=1, height=3`."""
 
     @property
     def differs(self) -> bool:
@@ -220,6 +225,12 @@ class Verification(Part):
             rows.append(("how sure", str(self.power)))
         return tuple(rows)
 
+    def _refused(self) -> str:
+        """Counts the generated inputs that the reference refused, and names the first sizes."""
+        listed = "; ".join((*self.refused_sizes, *(("…",) if self.refused > len(self.refused_sizes) else ())))
+        said = f"{several(self.refused, 'generated size')} that the reference refuses"
+        return f"{said}: {listed}" if self.refused_sizes else said
+
     def line(self) -> str:
         if not self.verified:
             return "NOT VERIFIED"
@@ -249,8 +260,7 @@ class Verification(Part):
         if self.inside:
             rows.append(("tensors inside", f"{self.inside}, each computed from the reference's own"))
         if self.refused:
-            sizes = several(self.refused, "generated size")
-            rows.append(("sizes refused", f"{sizes} that the reference itself does not run with"))
+            rows.append(("sizes refused", self._refused()))
         yield Facts(tuple(rows))
         yield Table(
             ("output", "dtype", "worst difference", "relative to scale", "allowed", "verdict"),

@@ -18,7 +18,7 @@ class OfBaseline(Command):
 
     models: tuple[str, ...] = argument("the .onnx files", default=(), metavar="MODEL…")
     file: str = option(
-        "the file of the baseline; its data lies beside it", default="baseline.json", short="-o", metavar="FILE"
+        "the baseline file; its data is stored beside it", default="baseline.json", short="-o", metavar="FILE"
     )
 
 
@@ -28,7 +28,7 @@ class Measuring(OfBaseline):
 
     no_time: bool = flag("measure no times and no memory")
     seconds: float = option(
-        "seconds of measuring the time of each model; starting processes takes more, up to twelve times as long",
+        "seconds to measure the time of each model; starting the processes can take up to twelve times as long",
         default=2.0,
     )
 
@@ -38,7 +38,9 @@ class Recording(Measuring):
     """The options of every command that records models."""
 
     target: tuple[str, ...] = option(
-        "record the stage that this target reaches: onnxruntime, openvino, …; repeatable", default=(), metavar="NAME"
+        "also record how far the model gets on this target: onnxruntime, openvino, …; repeatable",
+        default=(),
+        metavar="NAME",
     )
     input: tuple[str, ...] = option(
         "inputs to record: inputs.npz, x=photo.png; repeatable; others are generated", default=(), metavar="SPEC"
@@ -49,7 +51,8 @@ class Recording(Measuring):
         metavar="NAME=SIZE",
     )
     tolerance: float | None = option(
-        "largest difference of outputs that check allows, relative to their scale; default: estimated from rounding",
+        "largest difference that `baseline check` allows, relative to the output's scale; default: estimated from "
+        "rounding",
         metavar="NUMBER",
     )
     runtime: str | None = option("runtime that computes the recorded outputs", metavar="NAME")

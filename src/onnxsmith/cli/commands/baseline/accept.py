@@ -11,7 +11,7 @@ from onnxsmith.cli.commands.baseline._options import Recording
 
 @dataclass(frozen=True)
 class Accept(Recording):
-    """Record changed models anew, with a reason that stays in the baseline."""
+    """Record changed models again, with a reason that the baseline keeps."""
 
     name = "baseline accept"
     usual_line = 'onnxsmith baseline accept models/net.onnx --reason "trained on more data"'

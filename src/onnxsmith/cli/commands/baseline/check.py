@@ -14,7 +14,7 @@ class Check(Measuring):
     """Measure recorded models again on the recorded inputs, and name the cause of each change.
 
     Without MODEL, all recorded models are measured. A MODEL without an entry is reported, with the command that records
-    it. The exit status is 1 if a model is worse than recorded, or if that cannot be told.
+    it. The exit status is 1 if a model is worse than recorded, or if this cannot be decided.
     """
 
     name = "baseline check"
@@ -23,9 +23,11 @@ class Check(Measuring):
         ("For CI: write what changed for a reviewer", "onnxsmith baseline check --no-time --report changes.md"),
     )
 
-    allow: str = option("how much slower a model may be, beyond the noise", default="5%", metavar="SHARE")
+    allow: str = option("how much slower than recorded a model may be, beyond the noise", default="5%", metavar="SHARE")
     allow_size: str = option(
-        "how much larger a file may be; default: 5%, or 1 KiB if that is more", default="", metavar="SHARE"
+        "how much larger than recorded a file may be; default: 5% or 1 KiB, whichever is more",
+        default="",
+        metavar="SHARE",
     )
 
     def run(self) -> Report:

@@ -10,9 +10,10 @@ from onnxsmith.cli.commands.baseline._options import Recording
 
 @dataclass(frozen=True)
 class Record(Recording):
-    """Write what models give and cost to a baseline: inputs, outputs, interface, nodes, sizes, times, targets.
+    """Record models in a baseline: inputs, outputs, interface, nodes, sizes, times and targets.
 
-    An unchanged model keeps its entry. A changed one is refused: `onnxsmith baseline accept` takes it, with a reason.
+    An unchanged model keeps its entry. A changed model is refused: `onnxsmith baseline accept` records it, with a
+    reason.
     Models that cannot be recorded are listed, and the exit status is 2; the others are recorded.
     """
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def page_option() -> Any:
     """Makes the field of `--page`."""
     return option(
-        "write the table as one HTML page, and the report of each cell into a folder beside it",
+        "write the table as one HTML page, and the reports of the cells into a folder beside it",
         default="",
         metavar="FILE",
         writes=True,
@@ -26,7 +26,7 @@ def page_option() -> Any:
 
 def every_cell_flag() -> Any:
     """Makes the field of `--every-cell`."""
-    return flag("with --page: write the reports of all cells; beyond 500 cells, those that are done are left out")
+    return flag("with --page: also write the reports of cells that are done, if there are over 500 cells")
 
 
 def refuse(page: str, *, every: bool) -> None:

@@ -14,8 +14,8 @@ from onnxsmith.cli.commands.fleet._options import refuse_wrong_options
 class Bisect(Command):
     """Find the version of a package at which a cell became worse, or better.
 
-    Makes an environment for each version that is tried, with uv, and halves the versions until two neighbours differ.
-    --good and --bad are the two ends; either may be the older version.
+    Makes an environment with uv for each version that it tries. Halves the range of versions until two neighbours
+    differ. --good and --bad are its two ends; either may be the older version.
     """
 
     name = "fleet bisect"
@@ -24,11 +24,11 @@ class Bisect(Command):
     plan: str = argument("the plan, a TOML file", metavar="PLAN")
     model: str = argument("the model, as the table names it", metavar="NAME")
     package: str = option("the package whose versions are tried", default="onnxruntime", metavar="NAME")
-    good: str = option("a version with which the cell is as it should be", default="", metavar="VERSION")
-    bad: str = option("a version with which it is worse", default="", metavar="VERSION")
-    versions: str = option("the versions to try, in place of those of the index: 1.31.0,1.31.1", default="")
-    setting: str = option("its setting, if there are several", default="")
-    environment: str = option("the environment whose other packages are kept", default="")
+    good: str = option("a version with which the cell ends as it should", default="", metavar="VERSION")
+    bad: str = option("a version with which the cell ends worse", default="", metavar="VERSION")
+    versions: str = option("the versions to try, instead of those of the package index: 1.31.0,1.31.1", default="")
+    setting: str = option("the setting of the cell, if there are several", default="")
+    environment: str = option("the environment whose other packages stay the same", default="")
     store: str = option("SQLite file, folder/ or fsspec address of the rows", default="", metavar="ADDRESS")
 
     def run(self) -> Report:

@@ -14,7 +14,7 @@ from onnxsmith.cli.commands.fleet._options import refuse_wrong_options
 class List(Command):
     """Print one shell command for each cell of a plan.
 
-    Each command computes one cell and puts its row into the store: for a scheduler that takes a list of commands.
+    Each command computes one cell and puts its row into the store. The list is for schedulers that read commands.
     """
 
     name = "fleet list"

@@ -15,9 +15,9 @@ from onnxsmith.cli.commands.fleet._page import every_cell_flag, page_option, ref
 class Run(Command):
     """Run each model of a plan with each setting, and show how each ended.
 
-    A cell whose model, steps and versions did not change is taken from the store. A crash, a time limit and a lack of
-    memory are results. The exit status is 0 if all cells are done, 1 if not; with --since, 1 if a cell is worse than
-    there. The status is 2 if the run was stopped; --resume goes on.
+    A cell whose model, steps and versions did not change is taken from the store. A crash, an exceeded time limit and
+    a lack of memory are results. The exit status is 0 if all cells are done, else 1; with --since, it is 1 if a cell is
+    worse than in that run. It is 2 if the run was stopped; --resume continues it.
     """
 
     name = "fleet run"
@@ -30,9 +30,9 @@ class Run(Command):
     plan: str = argument("the plan, a TOML file", metavar="PLAN")
     name_: str = option("name of the run; default: the plan's name and the time", default="", name="name")
     since: str = option("compare with this run of the store", default="", metavar="RUN")
-    resume: bool = flag("go on with the latest run of the plan, under its name")
+    resume: bool = flag("continue the latest run of the plan, under its name")
     again: tuple[str, ...] = option(
-        "compute cells with this outcome anew: failed, crashed, timeout, …, or all; repeatable",
+        "compute cells with this outcome again: failed, crashed, timeout, …, or all; repeatable",
         default=(),
         metavar="OUTCOME",
     )

@@ -19,8 +19,8 @@ class Why(Command):
 
     plan: str = argument("the plan, a TOML file", metavar="PLAN")
     model: str = argument("the model, as the table names it", metavar="NAME")
-    setting: str = option("its setting, if there are several", default="")
-    environment: str = option("its environment, if there are several", default="")
+    setting: str = option("the setting of the cell, if there are several", default="")
+    environment: str = option("the environment of the cell, if there are several", default="")
 
     def run(self) -> Report:
         from onnxsmith.fleet import one_cell
