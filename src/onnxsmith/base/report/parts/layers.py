@@ -257,8 +257,8 @@ class Layers(Part):
             yield Text(f"tried: with the reference's {nodes}, all outputs agree", Tone.GOOD)
         else:
             yield Text(
-                f"tried: with the reference's {nodes}, the outputs are {found.after:.2g} of their scale off in root mean "
-                f"square, else {found.before:.2g}: there is more than one difference",
+                f"tried: with the reference's {nodes}, the outputs are {found.after:.2g} of their scale off in root "
+                f"mean square, else {found.before:.2g}: there is more than one difference",
                 Tone.WARN,
             )
 

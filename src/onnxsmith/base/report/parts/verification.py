@@ -79,13 +79,13 @@ class Power:
         groups = (
             (self.only_large, f"in {{}}, only a change of {self.large:.0%}"),
             (self.blind, f"in {{}}, not even a change of {self.large:.0%}"),
-            (self.inert, "changing {} changes no output"),
+            (self.inert, "no change that was tried in {} moves an output"),
             (self.slight, f"a change of {self.small:.0%} in {{}} moves the outputs by no more than rounding"),
         )
         rest = [text.format(f"{len(names)} of them ({first_few(names, 3)})") for names, text in groups if names]
         if self.idle:
             idle = f"any of the {self.idle} weights" if self.idle > 1 else "the weight"
-            rest.append(f"changing {idle} changes no output")
+            rest.append(f"no change that was tried in {idle} moves an output")
         return "; ".join([said, *rest])
 
     @property
