@@ -124,10 +124,11 @@ def agree(shown: str, printed: str) -> bool:
 
 
 def environment(bin_folder: Path, sources: Path) -> dict[str, str]:
-    """Variables in which `python` and `onnxsmith` are this Python's, with these sources, and without lines of progress,
+    """Variables in which `python`, `onnxsmith` and `jupyter` are this Python's, with these sources, and without lines of progress,
     which depend on the machine."""
     bin_folder.mkdir()
-    for name, arguments in (("python", ""), ("onnxsmith", " -m onnxsmith")):
+    commands = (("python", ""), ("onnxsmith", " -m onnxsmith"), ("jupyter", " -m jupyter"))
+    for name, arguments in commands:
         (bin_folder / name).write_text(f'#!/bin/sh\nexec "{sys.executable}"{arguments} "$@"\n')
         (bin_folder / name).chmod(0o755)
     path = f"{bin_folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
