@@ -124,8 +124,8 @@ def agree(shown: str, printed: str) -> bool:
 
 
 def environment(bin_folder: Path, sources: Path) -> dict[str, str]:
-    """Variables in which `python`, `onnxsmith` and `jupyter` are this Python's, with these sources, and without lines of progress,
-    which depend on the machine."""
+    """Variables in which `python`, `onnxsmith` and `jupyter` are this Python's, with these sources. There are no lines
+    of progress, because they depend on the machine."""
     bin_folder.mkdir()
     commands = (("python", ""), ("onnxsmith", " -m onnxsmith"), ("jupyter", " -m jupyter"))
     for name, arguments in commands:

@@ -186,7 +186,7 @@ def test_a_variable_of_a_choice_that_is_not_taken(tmp_path: Path) -> None:
     with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(net(tmp_path)) as m:
         m.replace("Neg(either(Mul(x, c_b), x))", "Max(x, c_b)")
     assert caught.value.problem.id == "edit/replacement"
-    assert "choice" in (caught.value.problem.why or "")
+    assert "alternative" in (caught.value.problem.why or "")
 
 
 def test_many_matches_of_several_results(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from onnxsmith.base.system import disk
+from onnxsmith.base.system import disk, moving
 from onnxsmith.graph.files import save as room
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import commit, save, save_for_now, staged
@@ -68,12 +68,22 @@ def strike(point: str, act: Callable[[], None], patch: Callable[[Any, str, Any],
     def at_once(*_: object) -> None:
         act()
 
+    def at(ending: str) -> Callable[[Path, Path], None]:
+        move = moving.HERE.move
+
+        def moved(finished: Path, target: Path) -> None:
+            if target.name.endswith(ending):
+                act()
+            move(finished, target)
+
+        return moved
+
     where, name, does = {
         "write": (Path, "write_bytes", half_written),
         "weights": (ir.Tensor, "tofile", half_of_weights),
         "flush": (disk.HERE, "flush", at_once),
-        "data": (Path, "rename", at_once),
-        "model": (Path, "replace", at_once),
+        "data": (moving.HERE, "move", at(".data")),
+        "model": (moving.HERE, "move", at(".onnx")),
         "moved": (room, "_remove", at_once),
     }[point]
     patch(where, name, does)
@@ -273,18 +283,18 @@ def test_where_links_are_impossible_the_old_model_is_copied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused
 ) -> None:
     save(filled(OLD), tmp_path / "a.onnx")
-    replace = Path.replace
+    rename = Path.rename
 
     def linked(self: Path, target: Path) -> None:
         raise OSError(errno.EPERM, "no links here")
 
-    def replaced(self: Path, target: Path) -> Path:
+    def renamed(self: Path, target: Path) -> Path:
         if target.name == "b.onnx":
             disk_full()
-        return replace(self, target)
+        return rename(self, target)
 
     monkeypatch.setattr(Path, "hardlink_to", linked)
-    monkeypatch.setattr(Path, "replace", replaced)
+    monkeypatch.setattr(Path, "rename", renamed)
     with refused("save/failed"):
         write_both(tmp_path, NEW)
     assert names(tmp_path) == ["a.onnx"]
@@ -295,15 +305,15 @@ def test_where_links_are_impossible_the_old_model_is_copied(
 def test_placed_files_that_somebody_removed_meanwhile_do_not_hinder_the_undoing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: Refused, gone: str
 ) -> None:
-    replace = Path.replace
+    rename = Path.rename
 
-    def replaced(self: Path, target: Path) -> Path:
+    def renamed(self: Path, target: Path) -> Path:
         if target.name == "b.onnx":
             (tmp_path / gone).unlink()
             disk_full()
-        return replace(self, target)
+        return rename(self, target)
 
-    monkeypatch.setattr(Path, "replace", replaced)
+    monkeypatch.setattr(Path, "rename", renamed)
     with refused("save/failed") as refusal:
         write_both(tmp_path, NEW)
     assert refusal.problem.what == "the disk is full"

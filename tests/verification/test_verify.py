@@ -373,7 +373,7 @@ def test_an_input_that_crashes_the_reference_is_left_out_and_noted() -> None:
     assert part.equal
     assert any("crash the reference" in note for note in part.notes)
     part = verify(side(FakeSession), side(_Dies), plan, roundings(model))
-    assert "refuses an input that the reference takes: onnxruntime crashed" in part.outputs[0].reason
+    assert "refuses an input that the reference accepts: onnxruntime crashed" in part.outputs[0].reason
 
 
 def test_sizes_below_those_that_crash_the_reference_are_not_tried() -> None:

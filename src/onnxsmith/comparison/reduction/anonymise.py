@@ -182,7 +182,7 @@ def _remaining(case: Case) -> Iterator[str]:
     """Yields sentences on parts of the original that this module never changes."""
     steering = [tensor for tensor in walk.tensors(case.model) if tensor.size and _steers(tensor)]
     if steering:
-        yield f"{len(steering)} integer tensors of up to {STEERING} elements, which steer shapes and axes"
+        yield f"{len(steering)} integer tensors of up to {STEERING} elements: they may be shapes or axes"
     custom = sorted({walk.op_name(node) for node in walk.all_nodes(case.model) if node.domain not in _KNOWN_DOMAINS})
     if custom:
         yield f"operators of other domains: {', '.join(custom)}"

@@ -278,7 +278,12 @@ def _agreement(subject: Subject, runtime: str) -> Agreement:
         if one is None:
             continue
         if one.stage is Stage.AGREED:
-            alone = [f"{other} is alone: {runtime} and {name} agree; {found.why}" for other, found in unlike.items()]
+            alone = [
+                f"{other} is alone: {runtime} and {name} agree; {found.why}"
+                if found.differs
+                else f"{other}: {found.why}"
+                for other, found in unlike.items()
+            ]
             return replace(one, notes=(*one.notes, *alone))
         unlike[name] = one
     if not unlike and _call_limits.is_over():
@@ -328,7 +333,9 @@ def _compared(subject: Subject, runtime: str, reference: str) -> Agreement | Non
         *(f"output {name}: {why}" for name, why in weak.items()),
     )
     if report.verdict is Verdict.DONE and part.outputs and len(weak) == len(part.outputs):
-        return Agreement(Stage.RAN, f"it agrees with {reference}, which proves nothing: see the outputs", notes)
+        return Agreement(
+            Stage.RAN, f"the numbers agree with {reference}, but prove nothing: the notes on the outputs say why", notes
+        )
     if report.verdict is Verdict.DONE:
         return Agreement(Stage.AGREED, "", notes, untried=part.untried)
     if report.verdict is Verdict.CANNOT_TELL:

@@ -45,6 +45,14 @@ class DataBranch(Cause):
                 why="u0 in torch's message is that number: it is unknown before the model runs",
                 fix="leave out .item(), int() and float(): a tensor of rank 0 can be used in computations directly",
             )
+        if not code:
+            return Problem(
+                "forward/branch-on-data",
+                "Python needs the value of a tensor: for an `if`, or as a number",
+                why="u0 in torch's message is that value: it is unknown before the model runs",
+                fix="write a choice with torch.where(condition, a, b) or torch.cond; leave out .item(), int() and "
+                "float() of a number",
+            )
         return Problem(
             "forward/branch-on-data",
             "an `if` tests the value of a tensor",

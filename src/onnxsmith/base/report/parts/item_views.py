@@ -215,7 +215,7 @@ class NodeView(Part):
         if self.function:
             return "a function of the model"
         if self.since is None:
-            return "none in the installed onnx"
+            return "none at this opset in the installed onnx"
         newer = f"; the newest form is of {self.newest}" if self.newest != self.since else ""
         return f"since version {self.since}{', deprecated' if self.deprecated else ''}{newer}"
 
