@@ -39,7 +39,7 @@ class Verify:
         default=(),
         metavar="KIND:NAME",
     )
-    thorough: bool = flag("test the check itself with every planted fault, even if this takes long")
+    thorough: bool = flag("test the check itself with every planted fault, also if this is slow")
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,7 @@ class Compare(Command):
         default=(),
         metavar="KIND:NAME",
     )
-    thorough: bool = flag("test the check itself with every planted fault, even if this takes long")
+    thorough: bool = flag("test the check itself with every planted fault, also if this is slow")
     worst_input: str | None = option(
         "write the input with the largest difference to this .npz", metavar="FILE", writes=True
     )
