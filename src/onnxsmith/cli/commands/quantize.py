@@ -51,7 +51,7 @@ class Circumstances:
 
     no_time: bool = flag("measure no time")
     dim: tuple[str, ...] = option(
-        "size of a symbolic dimension, or its range: batch=1, height=64..1024; repeatable",
+        "size of a symbolic dimension, or a range of sizes: batch=1, height=64..1024; repeatable",
         default=(),
         metavar="NAME=SIZE",
     )
@@ -285,7 +285,7 @@ class Bisect(Command):
     )
     only_given: bool = flag("compare on the given inputs only; generate none")
     dim: tuple[str, ...] = option(
-        "size of a symbolic dimension, or its range: batch=1, height=64..1024; repeatable",
+        "size of a symbolic dimension, or a range of sizes: batch=1, height=64..1024; repeatable",
         default=(),
         metavar="NAME=SIZE",
     )
