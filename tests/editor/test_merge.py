@@ -209,7 +209,7 @@ def test_one_symbol_of_the_first_meets_two_sizes(tmp_path: Path) -> None:
     with pytest.raises(onnxsmith.OnnxsmithError) as caught:
         onnxsmith.merge(first, second, tmp_path / "both.onnx", wires={"u": "v", "s": "w"})
     assert caught.value.problem.id == "merge/types"
-    assert "dimension n of the first model would have the sizes 2 and 3" in caught.value.problem.what
+    assert "dimension n of the first model would have two sizes: 2 and 3" in caught.value.problem.what
 
 
 def test_a_size_that_an_expression_has_to_be_is_said(tmp_path: Path) -> None:

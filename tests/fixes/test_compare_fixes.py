@@ -193,7 +193,7 @@ CASES = [
         f"{BENCH} --subject reference --threads 1,2",
         M,
         by_hand=f"{BENCH} --subject onnxruntime --threads 1,2",
-        says=["leave this subject out"],
+        says=["leave reference out of a measurement with --threads"],
     ),
     Case("bench/baseline", f"{BENCH} --against old.json", M, goes_on=False),
     Case(

@@ -29,7 +29,7 @@ class Verify:
         "largest difference allowed, relative to the output's scale; default: estimated from rounding", metavar="NUMBER"
     )
     sizes: Mapping[str, int | str | tuple[int | None, ...]] | Sequence[str] | None = option(
-        "size of a symbolic dimension in the check, or its range: batch=1, height=64..1024; repeatable",
+        "size of a symbolic dimension in the check, or a range of sizes: batch=1, height=64..1024; repeatable",
         default=(),
         name="dim",
         metavar="NAME=SIZE",
@@ -39,7 +39,7 @@ class Verify:
         default=(),
         metavar="KIND:NAME",
     )
-    thorough: bool = flag("test the check itself with every planted fault, even if this takes long")
+    thorough: bool = flag("test the check itself with every planted fault, also if this is slow")
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ _SHARED = {
         list[str],
         typer.Option(
             "--report",
-            help="write the report to this file; its ending sets the format: .html, .json, .md, .sarif, .xml (JUnit); "
-            "repeatable",
+            help="write the report to this file; its extension sets the format: .html, .json, .md, .sarif, .xml (JUnit)"
+            "; repeatable",
             metavar="FILE",
         ),
         [],
@@ -37,7 +37,9 @@ _SHARED = {
 _VIEW = (
     str,
     typer.Option(
-        "--view", help="also write the model as a page, as `onnxsmith view` does; --html links to it", metavar="FILE"
+        "--view",
+        help="also write a page that shows the model, as `onnxsmith view` does; the --html report links to it",
+        metavar="FILE",
     ),
     "",
 )

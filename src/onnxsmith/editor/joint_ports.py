@@ -62,7 +62,7 @@ def _default_joints(
     raise problem(
         "merge/no-joint",
         "which outputs of the first model does the second read?",
-        why=f"the first gives {', '.join(outputs)}, the second reads {', '.join(inputs)}",
+        why=f"the outputs of the first are {', '.join(outputs)}, the inputs of the second are {', '.join(inputs)}",
         fix=_joint(outputs, inputs),
     )
 
@@ -101,7 +101,7 @@ def shared_inputs(a: ir.Model, b: ir.Model, wires: Mapping[str, str], prefixes: 
                 "merge/types",
                 f"the inputs {prefixes[1] + port.name!r} of the two models cannot be one input",
                 where=prefixes[1] + port.name,
-                why=f"the first reads {own}, the second reads {port}",
+                why=f"the first model expects {own}, the second expects {port}",
                 fix="keep them apart by a prefix: --second-prefix second_",
             )
         found[own.name] = port.name
@@ -124,7 +124,7 @@ def _refuse_misfit(given: Port, read: Port) -> None:
             "merge/types",
             f"the output {given.name!r} does not fit the input {read.name!r}",
             where=f"{given.name}={read.name}",
-            why=f"the first gives {given}, the second reads {read}",
+            why=f"the first model produces {given}, the second expects {read}",
             fix=_between(given, read),
         )
 
@@ -289,7 +289,7 @@ def _two_sizes(one: _Meeting, before: tuple[Dim, Dim]) -> OnnxsmithError:
     which = 1 if _is_name(before[1]) else 0
     return problem(
         "merge/types",
-        f"the dimension {before[which]} of the {_MODELS[which]} model would have the sizes {one.dims[which]} and "
+        f"the dimension {before[which]} of the {_MODELS[which]} model would have two sizes: {one.dims[which]} and "
         f"{one.dims[1 - which]}",
         where=one.where,
         why=f"the {_MODELS[1 - which]} model has both sizes, and one name has one size",

@@ -152,7 +152,7 @@ def port(ports: list[ir.Value], selector: Any) -> ir.Value:
     near = tensor_paths.near(name, names)
     raise problem(
         "edit/no-match",
-        f"no graph input or output to change is called {name!r}",
+        f"the model has no graph input or output named {name!r}",
         why=f"there are {', '.join(names) or 'none'}",
         fix=f"write {(near or names or [''])[0]!r}",
     )

@@ -300,7 +300,7 @@ def _run_in_turn(model: ir.Model, files: Sequence[Path], index: dict[str, Any], 
                 f"{entry['file']} does not run by itself",
                 where=error.problem.where,
                 why=f"{error.problem.id}: {error.problem.what}. {error.problem.why}".strip(),
-                fix="divide the model at another place: --at TENSOR; nothing was written",
+                fix="divide the model at another tensor: --at TENSOR; nothing was written",
             ) from error
     return [f"all {len(files)} pieces were run one after the other"]
 

@@ -66,7 +66,7 @@ def _why_not(given: Any) -> str:
     if path.suffix == ".py" and path.is_file():
         return "it is Python code: the name of a function has to follow, after a colon"
     return (
-        f"{path.suffix or 'a file without a suffix'} is not a supported kind of data"
+        f"{path.suffix or 'a file without an extension'} is not a supported kind of data"
         if path.exists()
         else "it does not exist"
     )

@@ -343,7 +343,7 @@ def _other(work: Work, name: str) -> str:
             return f"give --to {other}, which changes nodes of this model"
         is_changed = is_changed or bool(changed)
     if is_changed:
-        return "keep the model as it is: it has too few weights to become smaller"
+        return "keep the model as it is: it has too few weights for a smaller file"
     return "keep the model as it is: neither int8, int4 nor float16 changes a node of it"
 
 

@@ -151,9 +151,9 @@ def refuse_without_data(request: Request) -> None:
             "quantize/no-data",
             "the metric has no data to be measured on",
             where=f"--metric {request.metric}" if isinstance(request.metric, str) else score.title,
-            why="without data inputs are generated: noise, of which the metric says nothing",
-            fix="give the data: --data DATA, which is a folder of images, an .npz, a .jsonl or file.py:function; or "
-            "leave out --metric: then the agreement of the outputs is measured",
+            why="without data, inputs are generated: they are noise, which the metric cannot score",
+            fix="give --data DATA: a folder of images, an .npz, a .jsonl or file.py:function; or leave out --metric to "
+            "measure the agreement of the outputs",
         )
 
 
@@ -199,7 +199,7 @@ def _divided(
                 "a sample of the test is one of the calibration, too",
                 where=f"{sample.name} = {twin}",
                 why="a score on calibration data says nothing about other data",
-                fix="give other samples as --calibration, or leave it out: then each fourth sample of --data is used",
+                fix="give other samples as --calibration, or leave it out: then every fourth sample of --data is used",
             )
     return limited, data, notes
 

@@ -46,7 +46,7 @@ def refuse_unfit(model: ir.Model, methods: Mapping[str, Method]) -> None:
             "no method changes this model",
             where="the model has no weights in floats",
             why="each method changes weights of floats",
-            fix="keep the model as it is: it has too few weights to become smaller",
+            fix="keep the model as it is: it has too few weights for a smaller file",
         )
     if dtypes <= set(NARROW) and "int4" not in methods and not _widened_here(model):
         names = sorted(one.name.lower() for one in dtypes)

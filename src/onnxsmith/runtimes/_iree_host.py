@@ -361,7 +361,7 @@ def translate(error: Exception) -> OnnxsmithError:
             "runtime/dtype-unsupported",
             "IREE cannot compile a sequence of tensors of different types",
             where=where,
-            why="in IREE, tensors of different sizes have different types",
+            why="in IREE the shape is a part of the type, and all tensors of a sequence need the same type",
             fix=_OTHERS,
         )
     if symbol := re.search(r"undefined symbol: (\w+)", said):

@@ -191,7 +191,7 @@ def _check_output(path: Path) -> None:
     if path.suffix.lower() not in (".npz", *IMAGES):
         raise problem(
             "output/unknown-kind",
-            f"outputs cannot be written as {path.suffix or 'a file without a suffix'!r}",
+            f"outputs cannot be written as {path.suffix or 'a file without an extension'!r}",
             where=str(path),
             fix=f"write -o {shlex.quote(str(path.with_suffix('.npz')))} for all outputs, or for an image one of "
             f"{', '.join(sorted(IMAGES))}",

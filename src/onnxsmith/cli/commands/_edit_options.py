@@ -25,7 +25,7 @@ class Editing(Command):
 
     model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str = option("the file to write; may be MODEL itself", short="-o", metavar="FILE", default="", writes=True)
-    write_patch: str = option("also write the steps to this patch file", metavar="FILE", default="", writes=True)
+    write_patch: str = option("also write the edit steps to this patch file", metavar="FILE", default="", writes=True)
     input: tuple[str, ...] = option(
         "additional inputs to verify on: inputs.npz, x=array.npy, x=photo.png; repeatable",
         default=(),

@@ -56,7 +56,7 @@ class Bundle(Command):
     licence: str | None = option("file with the licence of the model", metavar="FILE", reads=True)
     name_: str | None = option("name of the model in servers and build files; default: the file's", name="name")
     dim: tuple[str, ...] = option(
-        "size of a symbolic dimension, or its range: batch=4, batch=1..16, batch=1:4:16; repeatable",
+        "size of a symbolic dimension, or a range of sizes: batch=4, batch=1..16, batch=1:4:16; repeatable",
         default=(),
         metavar="NAME=SIZE",
     )

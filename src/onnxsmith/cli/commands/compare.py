@@ -58,7 +58,7 @@ class Compare(Command):
     )
     only_given: bool = flag("compare on the given inputs only; generate none")
     dim: tuple[str, ...] = option(
-        "size of a symbolic dimension, or its range: batch=1, height=64..1024; repeatable",
+        "size of a symbolic dimension, or a range of sizes: batch=1, height=64..1024; repeatable",
         default=(),
         metavar="NAME=SIZE",
     )
@@ -92,7 +92,7 @@ class Compare(Command):
         default=(),
         metavar="KIND:NAME",
     )
-    thorough: bool = flag("test the check itself with every planted fault, even if this takes long")
+    thorough: bool = flag("test the check itself with every planted fault, also if this is slow")
     worst_input: str | None = option(
         "write the input with the largest difference to this .npz", metavar="FILE", writes=True
     )
@@ -219,7 +219,7 @@ class Reduce(Command):
         metavar="SPEC",
     )
     dim: tuple[str, ...] = option(
-        "size of a symbolic dimension, or its range: batch=1, height=64..1024; repeatable",
+        "size of a symbolic dimension, or a range of sizes: batch=1, height=64..1024; repeatable",
         default=(),
         metavar="NAME=SIZE",
     )

@@ -30,7 +30,7 @@ class Inspect(Command):
     tensors: bool = flag("list every weight, with range, mean, standard deviation and suspicious values")
     costs: bool = flag("show multiply-adds, parameters and memory by torch module")
     dim: tuple[str, ...] = option(
-        "size of a symbolic dimension for --costs, or its range: batch=4, height=64..1024; repeatable",
+        "size of a symbolic dimension for --costs, or a range of sizes: batch=4, height=64..1024; repeatable",
         default=(),
         metavar="NAME=SIZE",
     )
@@ -186,7 +186,7 @@ class Dump(Command):
         "inputs: x=photo.png, inputs.npz; repeatable; inputs not given are generated", default=(), metavar="SPEC"
     )
     dim: tuple[str, ...] = option(
-        "size of a symbolic dimension, or its range: batch=4, height=64..1024; repeatable",
+        "size of a symbolic dimension, or a range of sizes: batch=4, height=64..1024; repeatable",
         default=(),
         metavar="NAME=SIZE",
     )

@@ -21,7 +21,7 @@ def data() -> Any:
 
 def samples() -> Any:
     """Makes the option `--samples`."""
-    return option("largest number of test samples; default: all", metavar="COUNT")
+    return option("use at most this many test samples; default: all", metavar="COUNT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Circumstances:
 
     no_time: bool = flag("measure no time")
     dim: tuple[str, ...] = option(
-        "size of a symbolic dimension, or its range: batch=1, height=64..1024; repeatable",
+        "size of a symbolic dimension, or a range of sizes: batch=1, height=64..1024; repeatable",
         default=(),
         metavar="NAME=SIZE",
     )
@@ -102,7 +102,7 @@ class Quantize(Command):
     )
     data: str | None = data()
     calibration: str | None = option(
-        "other data, for the ranges of activations; default: each fourth sample of --data",
+        "separate data for calibration; default: every fourth sample of --data",
         metavar="DATA",
         reads=True,
     )
@@ -195,7 +195,7 @@ class Prune(Command):
     )
     data: str | None = data()
     calibration: str | None = option(
-        "other data, for --by activation; default: each fourth sample of --data",
+        "separate data for --by activation; default: every fourth sample of --data",
         metavar="DATA",
         reads=True,
     )
@@ -285,7 +285,7 @@ class Bisect(Command):
     )
     only_given: bool = flag("compare on the given inputs only; generate none")
     dim: tuple[str, ...] = option(
-        "size of a symbolic dimension, or its range: batch=1, height=64..1024; repeatable",
+        "size of a symbolic dimension, or a range of sizes: batch=1, height=64..1024; repeatable",
         default=(),
         metavar="NAME=SIZE",
     )

@@ -34,7 +34,7 @@ class Run(Command):
     )
     random: bool = flag("generate the inputs that were not given")
     dim: tuple[str, ...] = option(
-        "size of a symbolic dimension for --random, or its range: batch=4, height=64..1024; repeatable",
+        "size of a symbolic dimension for --random, or a range of sizes: batch=4, height=64..1024; repeatable",
         default=(),
         metavar="NAME=SIZE",
     )
@@ -91,7 +91,7 @@ class Bench(Command):
         metavar="SPEC",
     )
     dim: tuple[str, ...] = option(
-        "size of a symbolic dimension, or its range: batch=8, height=64..1024; repeatable",
+        "size of a symbolic dimension, or a range of sizes: batch=8, height=64..1024; repeatable",
         default=(),
         metavar="NAME=SIZE",
     )

@@ -81,10 +81,10 @@ class Simplify(Command):
         metavar="AXIS",
     )
     keep_output: tuple[str, ...] = option(
-        "keep only this graph output, or those of a pattern; repeatable", default=(), metavar="NAME"
+        "keep only this graph output; * stands for any characters in a name; repeatable", default=(), metavar="NAME"
     )
     drop_output: tuple[str, ...] = option(
-        "leave out this graph output, or those of a pattern; repeatable", default=(), metavar="NAME"
+        "leave out this graph output; * stands for any characters in a name; repeatable", default=(), metavar="NAME"
     )
     max_growth: float | None = option(
         "how much larger folded constants may make the file, as a share of its size; default: 1% or 1 MiB, whichever "

@@ -145,13 +145,13 @@ def _confined(parameter: Parameter, value: Any, root: Root) -> str:
     """Returns the value as a word; a path as it is inside the root."""
     if parameter.suffixes:
         if Path(value).suffix not in parameter.suffixes:
-            endings = ", ".join(parameter.suffixes)
+            extensions = ", ".join(parameter.suffixes)
             raise problem(
                 "mcp/output",
-                f"{parameter.name} does not write a file of this ending",
+                f"{parameter.name} does not write a file with this extension",
                 where=value,
                 why="a file of another kind could be replaced",
-                fix=f"give a path with one of these endings: {endings}",
+                fix=f"give a path with one of these extensions: {extensions}",
             )
         return root.written(value)
     if parameter.reads:

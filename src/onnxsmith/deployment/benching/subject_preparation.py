@@ -166,7 +166,7 @@ def _unsized(unsized: Sequence[str], lead: Ready) -> OnnxsmithError:
         f"no size was given for {', '.join(unsized)}",
         where=f"{lead.subject.model}: " + ", ".join(f"{p.name} {p}" for p in lead.side.interface.inputs),
         why="the time depends on it, so no size is chosen for you",
-        fix=f"give the size that you run with, as in {options}; or give inputs: --input x=array.npy",
+        fix=f"give the size at which you run the model, as in {options}; or give inputs: --input x=array.npy",
     )
 
 

@@ -99,7 +99,7 @@ def _no_threads(ready: Ready) -> OnnxsmithError:
     return problem(
         "bench/no-threads",
         f"{ready.subject.on} accepts no number of threads",
-        fix="leave this subject out of a sweep over --threads, or measure it alone",
+        fix=f"leave {ready.subject.on} out of a measurement with --threads, or measure it alone",
     )
 
 

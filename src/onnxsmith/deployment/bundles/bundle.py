@@ -281,7 +281,7 @@ def _allowing(check: BundleCheck) -> str:
     if check.largest is None or not 0 < check.largest < 1:
         return ""
     return (
-        f"if the model may be that inexact, allow it: --tolerance {rounded_up(check.largest)}; or look for the cause: "
+        f"if a difference of this size is acceptable: --tolerance {rounded_up(check.largest)}; if not, find the cause: "
     )
 
 
@@ -433,7 +433,7 @@ def refuse_taken(target: Path, index: str, *, force: bool) -> None:
     if target.is_symlink() or target.is_file():
         raise problem(
             "bundle/folder",
-            "the output is a link or a file",
+            "the output path is a link or a file, not a folder",
             where=str(target),
             why="a bundle is a folder of its own",
             fix=f"give the path of a new folder: -o {_free(target)}",

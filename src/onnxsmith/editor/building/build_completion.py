@@ -192,7 +192,7 @@ def _compare(interface: Signature, values: Mapping[str, Any], outputs: Mapping[s
         dtype = next(port.dtype for port in interface.outputs if port.name == one.name)
         raise problem(
             "build/declared",
-            f"the output {one.name!r} is declared as {one.declared}, and has the shape {list(shape)}",
+            f"the output {one.name!r} is declared as {one.declared}, but has the shape {list(shape)}",
             where=where,
             why="operators do not check a declared shape",
             fix=f'declare what it is: .declare("{dtype}", {list(shape)}), or None for sizes that change',

@@ -64,7 +64,7 @@ class Naming:
                 "build/name",
                 f"the name {wish!r} is taken",
                 where=where,
-                why="in a model every name has one definition",
+                why="in a model, each name can be defined only once",
                 fix=f"write {free.removeprefix(prefix)!r}",
             )
         self._given.append(wish)

@@ -150,7 +150,7 @@ def _check_connected(pattern: Pattern, where: str) -> None:
             if not items(pattern, choice) & seen:
                 raise problem(
                     "pattern/unconnected",
-                    "two results of the pattern have no variable and no operator in common",
+                    "two results of the pattern share no variable and no operator",
                     where=where,
                     why="any two places of the model that have one of them each would match",
                     fix="use a variable in both, or look for two patterns",

@@ -46,7 +46,7 @@ class Recording(Measuring):
         "inputs to record: inputs.npz, x=photo.png; repeatable; others are generated", default=(), metavar="SPEC"
     )
     dim: tuple[str, ...] = option(
-        "size of a symbolic dimension of generated inputs, or its range: batch=4, batch=1..16; repeatable",
+        "size of a symbolic dimension of generated inputs, or a range of sizes: batch=4, batch=1..16; repeatable",
         default=(),
         metavar="NAME=SIZE",
     )

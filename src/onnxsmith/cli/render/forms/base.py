@@ -12,7 +12,7 @@ from onnxsmith.cli.render.html_report import View
 
 
 class Form(ABC):
-    """A form of the file that `--report` writes. The name of its module is the ending of the file."""
+    """A form of the file that `--report` writes. The name of its module is the extension of the file."""
 
     described: str
     """Names such a file, with its article: `an HTML page`."""
@@ -38,20 +38,20 @@ class Form(ABC):
 
 
 def form_of(path: str) -> Form:
-    """Returns the form that the ending of the path chooses.
+    """Returns the form for the extension of the path.
 
     Raises:
         OnnxsmithError: `report/unknown-form`.
     """
     forms = rooms.members("onnxsmith.cli.render.forms", Form)
-    ending = Path(path).suffix
-    if ending[1:] not in forms:
+    suffix = Path(path).suffix
+    if suffix[1:] not in forms:
         known = ", ".join(f".{name}" for name in forms)
         raise problem(
             "report/unknown-form",
-            f"no form of a report has the ending {ending!r}" if ending else "the file of --report has no ending",
+            f"no report format has the extension {suffix!r}" if suffix else "the file of --report has no extension",
             where=path,
-            why=f"the ending chooses the form of the report: {known}",
-            fix=f"write {Path(path).with_suffix('.md')} in its place, or another of these endings",
+            why=f"the extension sets the format of the report: {known}",
+            fix=f"write {Path(path).with_suffix('.md')} in its place, or use another of these extensions",
         )
-    return forms[ending[1:]]
+    return forms[suffix[1:]]
