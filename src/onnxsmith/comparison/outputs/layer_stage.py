@@ -131,7 +131,7 @@ def _fix(first: Layer, cause: Cause | None, candidate: str) -> str:
         shown = shlex.join(["onnxsmith", "inspect", candidate, first.steps[0].removeprefix("-> ")])
         return f"{compared}: `{shown}` shows them"
     if not cause.patch or not candidate:
-        return f"undo {cause.said()}"
+        return f"undo this difference: {cause.said()}"
     lines = " ".join(shlex.quote(line) for line in cause.patch.splitlines())
     command = ["onnxsmith", "edit", candidate, "fix.toml", "-o", f"{Path(candidate).stem}_fixed.onnx"]
     pasted = f"`printf '%s\\n' {lines} > fix.toml; {shlex.join(command)}`"
