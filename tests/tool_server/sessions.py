@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,12 @@ def models(folder: Path) -> None:
     (folder / "waits.py").write_text(WAITS)
 
 
+def run_alone(does: Callable[[], Awaitable[None]]) -> None:
+    """Runs a coroutine in a thread of its own: playwright leaves an event loop running in the thread of the tests."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(anyio.run, does).result()
+
+
 def with_session(folder: Path, *options: str, does: Callable[[ClientSession], Awaitable[None]]) -> str:
     """Starts a server, lets a client of the SDK do something, and ends it. Returns the server's standard error."""
 
@@ -59,7 +66,7 @@ def with_session(folder: Path, *options: str, does: Callable[[ClientSession], Aw
                 await session.initialize()
                 await does(session)
 
-    anyio.run(run)
+    run_alone(run)
     return (folder.parent / "errors").read_text()
 
 
