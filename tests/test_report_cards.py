@@ -127,3 +127,9 @@ def test_a_problem_is_not_told_twice() -> None:
     found = Problem("verify/cannot-tell", "it cannot tell: too little moves")
     text = "\n".join(printed(Report("compare", Verdict.CANNOT_TELL, (part,), (found,), headline="CANNOT TELL")))
     assert text.count("too little moves") == 1
+
+
+def test_a_few_words_of_a_verdict_hide_no_sentence() -> None:
+    part = Verification("a", "b", verified=True, equal=False, runs=("x",), unsure=("2 nodes",))
+    text = "\n".join(printed(Report("edit", Verdict.CANNOT_TELL, (part,), headline="m.onnx: 12 nodes, CANNOT TELL")))
+    assert "CANNOT TELL: 2 nodes" in text

@@ -75,6 +75,14 @@ def test_an_initializer_defined_twice_is_refused(refused: Refused) -> None:
         from_text(f"{HEAD}g (float x) => (float y) <float w = {{1}}, float w = {{2}}> {{ y = Add(x, w) }}")
 
 
+def test_an_attribute_defined_twice_is_to_be_deleted(refused: Refused) -> None:
+    proto = onnx.parser.parse_model(f"{HEAD}g (float x) => (float y) {{ y = Elu<alpha = 1.0>(x) }}")
+    proto.graph.node[0].attribute.append(proto.graph.node[0].attribute[0])
+    with refused("model/duplicate-name") as refusal:
+        load(proto)
+    assert refusal.problem.fix == "delete one of the two where the file is made"
+
+
 def test_an_initializer_that_a_node_makes_too_is_refused(refused: Refused) -> None:
     with refused("model/duplicate-name"):
         from_text(f"{HEAD}g (float x) => (float y) <float y = {{1}}> {{ y = Abs(x) }}")

@@ -62,6 +62,8 @@ _ANYWAY = 4
 _PAGES = 8
 """Limits the verbatim texts of a part, such as the code of findings, where its sentences are limited further. A
 choice."""
+_TELLING = 2
+"""Counts the spaces of a clause that stands in a verdict by no chance; `2 nodes` may. A choice."""
 _SENTENCES = 8
 """Limits the sentences that need attention. A choice: with them a report still fits a screen."""
 
@@ -161,7 +163,9 @@ def _is_told(block: Block, report: Report) -> bool:
     if not isinstance(block, Text):
         return False
     told = [report.headline, *(line for found in report.problems for line in (found.what, found.why))]
-    return any(said in line for line in told for said in (block.text, block.text.partition(": ")[2]) if said)
+    behind = block.text.partition(": ")[2]
+    sayings = [block.text, *([behind] if behind.count(" ") >= _TELLING else [])]
+    return any(said in line for line in told for said in sayings)
 
 
 def _is_summarised(part: Part) -> bool:

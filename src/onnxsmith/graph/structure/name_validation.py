@@ -197,23 +197,20 @@ def _made(nodes: Iterable[onnx.NodeProto]) -> set[str]:
     return {name for node in nodes for name in node.output if name}
 
 
-def _refuse_twice(names: Iterable[Hashable], what: str, place: str) -> None:
+def _refuse_twice(names: Iterable[Hashable], what: str, place: str, fix: str = "", why: str = "") -> None:
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         shown = "::".join(part for part in twice if part) if isinstance(twice, tuple) else str(twice)
-        raise _made_twice(shown, f"as {what}", place)
+        raise _made_twice(shown, f"as {what}", place, fix, why)
 
 
-def _made_twice(name: str, how: str, place: str, fix: str = "") -> OnnxsmithError:
+def _made_twice(name: str, how: str, place: str, fix: str = "", why: str = "") -> OnnxsmithError:
     return problem(
         "model/duplicate-name",
         f"{name!r} is defined twice ({how})",
         where=place,
-        why="a node has each attribute once"
-        if how.startswith("as attribute")
-        else "in one graph every name has one definition (static single assignment)",
+        why=why or "in one graph every name has one definition (static single assignment)",
         fix=fix
-        or (how.startswith("as attribute") and "delete one of the two where the file is made")
         or "give one of the two another name where the file is made, and write that name in the nodes that read it",
     )
 
@@ -257,7 +254,13 @@ def _check_nodes(scopes: tuple[_Scope, ...], place: str) -> None:
             if name and name not in own.known:
                 _check_reads(name, node, scopes, place)
         if len(node.attribute) > 1:
-            _refuse_twice([a.name for a in node.attribute], f"attribute of {describe(node)}", place)
+            _refuse_twice(
+                [a.name for a in node.attribute],
+                f"attribute of {describe(node)}",
+                place,
+                fix="delete one of the two where the file is made",
+                why="a node has each attribute once",
+            )
         if node.attribute:
             for inner in subgraphs(node):
                 _check_graph(inner, scopes, place)
