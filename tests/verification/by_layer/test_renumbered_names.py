@@ -21,7 +21,7 @@ def outline(names: list[str]) -> Outline:
 
 def test_a_name_of_another_operator_pairs_nothing() -> None:
     names = list(NAMES)
-    names[1:3] = ["t2", "t3_"]  # one number more, of a tensor that has no counterpart
+    names[1:3] = ["t2", "t20"]  # one number more, of a tensor that has no counterpart
     matches = Matches(tuple(zip(NAMES, names, strict=True)))
     found = align(outline(NAMES), outline(names), {"x": "x", NAMES[-1]: names[-1]}, lambda: matches)
     assert [(pair.reference, pair.candidate) for pair in found.pairs] == list(zip(NAMES, names, strict=True))

@@ -19,6 +19,7 @@ operands of paired operations are paired, in place of pairs by origin.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -98,12 +99,16 @@ def _contradict(reference: Outline, candidate: Outline, matches: Matches) -> boo
     return sum(partner[name] != name for name in named) > _UNRELIABLE * len(named)
 
 
+_DIGITS = re.compile(r"\d+")
+
+
 def _renumbered(reference: Outline, candidate: Outline, matches: Matches) -> Iterator[tuple[str, str]]:
-    """Yields the pairs of the match for names that other operators have in the other model: torch numbers its tensors
-    anew, so `val_34` is a Sigmoid in one file and a MatMul in the other."""
+    """Yields the pairs of the match whose names differ in their numbers only, and belong to other operators in the other
+    model: torch numbers its tensors anew, so `val_34` is a Sigmoid in one file and a MatMul in the other. A tool that
+    makes another tensor, such as `linear_scaled` for `linear`, gives it another word."""
     for a, b in matches.tensors:
         own = _operator(reference, a)
-        if a == b or not own or own != _operator(candidate, b):
+        if a == b or _DIGITS.sub("", a) != _DIGITS.sub("", b) or not own or own != _operator(candidate, b):
             continue
         if any(one not in ("", own) for one in (_operator(reference, b), _operator(candidate, a))):
             yield a, b
