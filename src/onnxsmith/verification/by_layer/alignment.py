@@ -103,7 +103,7 @@ _DIGITS = re.compile(r"\d+")
 
 
 def _renumbered(reference: Outline, candidate: Outline, matches: Matches) -> Iterator[tuple[str, str]]:
-    """Yields the pairs of the match whose names differ in their numbers only, and belong to other operators in the other
+    """Yields the pairs of the match whose names differ in their numbers only and belong to other operators in the other
     model: torch numbers its tensors anew, so `val_34` is a Sigmoid in one file and a MatMul in the other. A tool that
     makes another tensor, such as `linear_scaled` for `linear`, gives it another word."""
     for a, b in matches.tensors:
