@@ -156,7 +156,7 @@ docs: $(DOCS_STAMP) ## build the documentation site in build/site, which can be 
 
 # The versions of Python to try it on: those that pyproject.toml names, or PYTHONS="3.11 3.12".
 release: $(RELEASE_STAMP) ## build a release and try it on each Python; tags and uploads nothing
-	$(RELEASE)/python tools/release.py $(if $(PYTHONS),--pythons $(PYTHONS))
+	$(RELEASE)/python -m tools.release $(if $(PYTHONS),--pythons $(PYTHONS))
 
 clean: ## remove what the other targets made, the virtual environment included
 	rm -rf $(VENV) .venv-bench .venv-modelopt .venv-packages .venv-release .venv-docs .venv-oldest .venv-iree .venv-gpu .venv-python-* .bench-corpus .bench-export .bench-fired .bench-packages .bench-set-dim build dist wheels .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -218,9 +218,10 @@ $(MODELOPT_STAMP): Makefile
 	@touch $@
 
 # By number, and built without isolation: the same tree gives the same files again.
-$(RELEASE_STAMP): Makefile
+# By exact hashes. To renew them: uv pip compile --universal --python-version 3.11 --generate-hashes IN -o TXT
+$(RELEASE_STAMP): tools/release_tools.txt
 	$(PYTHON) -m venv .venv-release
-	@$(RELEASE)/python -m pip install -qq --disable-pip-version-check build==1.6.1 hatchling==1.33.0 twine==7.0.0
+	@$(RELEASE)/python -m pip install -qq --disable-pip-version-check --require-hashes -r tools/release_tools.txt
 	@touch $@
 
 # The reference is made of the package without torch, as the site needs only its source.

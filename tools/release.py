@@ -1,6 +1,6 @@
 """Builds the release of this version, tries it on each supported Python, and writes its notes. Uploads nothing.
 
-    python tools/release.py [--pythons 3.11 3.12]
+    python -m tools.release [--pythons 3.11 3.12]
 
 Each step prints what it found; the first that fails ends the program with status 1. Without `--pythons` the versions
 are those that `pyproject.toml` names in its classifiers. The files lie in `dist` afterwards.
@@ -24,6 +24,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from email.parser import Parser
 from pathlib import Path, PurePosixPath
+
+from tools import supply
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
@@ -57,17 +59,22 @@ def main() -> int:
             run(sys.executable, "-m", "twine", "--no-color", "check", "--strict", sdist, wheel)
         with step("the files that the distributions hold"):
             contents(sdist, wheel, number)
-        with step("the wheel that the tree gives is the wheel that the source distribution gives"):
+        with step("the wheel that the tree gives is the wheel that the source distribution gives, byte for byte"):
             same_wheel(wheel)
+        with step("what is installed with it, and known holes in that"):
+            unasked = supplied(wheel, number)
         missing = [one for one in wanted if not tried(one, wheel, number)]
         if len(missing) == len(wanted):
             raise ReleaseError(f"none of the versions of Python was found here: {', '.join(wanted)}")
         with step("release notes"):
+            notes += f"\n{materials(number, wheel, sdist)}"
             (DIST / "notes.md").write_text(notes, encoding="utf-8")
             print(f"dist/notes.md: {len(notes.splitlines())} lines")
-    except ReleaseError as error:
+    except (ReleaseError, supply.SupplyError) as error:
         print(f"FAILED: {error}")
         return 1
+    for one in unasked:
+        print(f"\nNOT AUDITED: {one}")
     if missing:
         print(f"\nNOT TRIED, because not found here: Python {', '.join(missing)}")
     print("\nNothing was tagged and nothing uploaded. These two commands do it:")
@@ -202,17 +209,40 @@ def contents(sdist: Path, wheel: Path, number: str) -> None:
     print(f"{sdist.name}: {len(sources)} files, all of the package, none that git does not know")
 
 
+def materials(number: str, *files: Path) -> str:
+    """Returns the section of the notes that names the digests of the files and the bill of materials."""
+    lines = [f"- `{path.name}`: sha256 `{supply.digest(path)}`" for path in files]
+    bill = f"- `{PACKAGE}-{number}.cdx.json` lists what is installed with the extra `cpu` (CycloneDX)."
+    return "\n".join(["### Files", "", *lines, bill, ""])
+
+
 def same_wheel(wheel: Path) -> None:
     """Builds a wheel from the tree and holds it to the one that was made of the source distribution."""
     with tempfile.TemporaryDirectory() as folder:
         output(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, str(ROOT))
-        direct = files_of(Path(folder) / wheel.name)
-    other = files_of(wheel)
-    complain(wheel, difference(direct, other))
-    changed = [name for name, content in direct.items() if content != other[name]]
-    if changed:
-        raise ReleaseError(f"{len(changed)} files differ, the first is {changed[0]}")
-    print(f"{len(other)} files, the same bytes in each")
+        again = Path(folder) / wheel.name
+        direct, other = files_of(again), files_of(wheel)
+        complain(wheel, difference(direct, other))
+        changed = [name for name, content in direct.items() if content != other[name]]
+        if changed:
+            raise ReleaseError(f"{len(changed)} files differ, the first is {changed[0]}")
+        print(f"{len(other)} files, sha256 {supply.same_bytes(wheel, again)} both times")
+
+
+def supplied(wheel: Path, number: str) -> list[str]:
+    """Installs the wheel in an empty environment, writes down what came with it (CycloneDX), and asks for known holes.
+    Returns what could not be asked."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        run(sys.executable, "-m", "venv", "--without-pip", home / "environment", cwd=home)
+        python = home / "environment" / "bin" / "python"
+        run(sys.executable, "-m", "pip", "--python", python, "--quiet", "install", f"{wheel}[cpu]", cwd=home)
+        target = DIST / f"{PACKAGE}-{number}.cdx.json"
+        print(f"dist/{target.name}: {supply.bill_of_materials(python, target)} components")
+        site = Path(output(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=home))
+        found = supply.audited(site, home, ours=PACKAGE), supply.npm_audited(ROOT / "viewer")
+    print("no known hole" if not any(found) else "not everything could be asked")
+    return [one for one in found if one]
 
 
 def files_of(path: Path) -> dict[str, bytes]:
