@@ -201,7 +201,7 @@ def contents(sdist: Path, wheel: Path, number: str) -> None:
     described = Parser().parsestr(held[f"{PACKAGE}-{number}.dist-info/METADATA"].decode())
     if described["Version"] != number:
         raise ReleaseError(f"the wheel says version {described['Version']}")
-    pages = [name for name in held if PurePosixPath(name).match(f"{PACKAGE}/pages/*/*.md")]
+    pages = [name for name in held if PurePosixPath(name).match(f"{PACKAGE}/viewer/pages/*/*.md")]
     print(f"{wheel.name}: {len(held)} files, all of src/{PACKAGE} and nothing else, {len(pages)} pages")
     sources = [name.partition("/")[2] for name in files_of(sdist)]
     strays = difference(known, [name for name in sources if name not in GENERATED])[1]

@@ -1,4 +1,4 @@
-"""Each example does what its page says, and prints it; the map leads to each of them."""
+"""Each example does what its page says, without a network, and prints it; the map leads to each of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import documents, gallery
+from tests import documents, gallery, offline
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
@@ -35,7 +35,7 @@ def test_an_example_prints_what_its_page_says(name: str, short_path: Path) -> No
     variables = documents.environment(short_path / "bin", ROOT / "src")
     run = gallery.in_bash if name in FROM_A_SHELL else gallery.printed
     done = 0
-    with gallery.inside(folder, variables):
+    with offline.no_network(), gallery.inside(folder, variables):
         for step in documents.steps(PAGES[name].read_text(encoding="utf-8")):
             where = f"{name}, line {step.line}"
             if step.kind == "file":
