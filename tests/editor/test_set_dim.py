@@ -218,6 +218,8 @@ def test_weights_that_a_node_sums_over_are_not_repeated(tmp_path: Path) -> None:
     problem = refused(text, "x:2=length", tmp_path).problem
     assert problem.id == "edit/frozen-dim"
     assert "its weights w are for 2 of them" in problem.why
+    assert "change the layout of the input" in problem.fix
+    assert "export" not in problem.fix
 
 
 def test_the_last_row_stays_the_last(tmp_path: Path) -> None:

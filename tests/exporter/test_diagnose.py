@@ -100,6 +100,31 @@ def test_a_module_that_comes_through_has_nothing_found() -> None:
     assert onnxsmith.Report.from_json(result.report.to_json()) == result.report
 
 
+class Counts(torch.nn.Module):
+    """No capture reaches the end: the number of different values is a Python number."""
+
+    def __init__(self, *, fixed: bool) -> None:
+        super().__init__()
+        self.fixed = fixed
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.fixed:
+            x = x + torch.zeros(int(x.shape[0]), 1)
+        return x * len(set(x[:, 0].unique().tolist()))
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_an_axis_is_not_known_if_no_capture_reached_the_end(fixed: bool) -> None:
+    axes = {"x": {0: "batch", 1: "features"}}
+    result = onnxsmith.diagnose(Counts(fixed=fixed), (torch.rand(3, 4),), dynamic=axes)
+    assert not result.ok
+    batch, features = result.report.part(Diagnosis).axes
+    stopped = f"not known: the trace stopped at {__file__}:"
+    assert [one.startswith(stopped) for one in (features.together, features.alone)] == [True, True]
+    wanted = f"fixed to 3 at {__file__}:" if fixed else stopped
+    assert [one.startswith(wanted) for one in (batch.together, batch.alone)] == [True, True]
+
+
 class Draws(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + torch.rand_like(x)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -13,7 +16,9 @@ from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.parts.capture import Diagnosis
 from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.inputs import module_program as programs
+from onnxsmith.exporter.lint._numbers_of_sizes import FOLLOW_SIZES
 from onnxsmith.exporter.module.run_observation import observe
+from onnxsmith.exporter.rewrites import symbolic_sizes
 from onnxsmith.exporter.strategies.torchscript import Torchscript
 from onnxsmith.exporter.tracing import frozen_code
 from onnxsmith.exporter.tracing.frozen_code import suspicions
@@ -94,6 +99,87 @@ def test_a_line_with_several_numbers_has_no_code_if_no_choice_of_them_follows_th
     (found,) = (one for one in suspicions(model, built, observe(model)) if one.literals)
     assert found.finding.code == ""
     assert found.finding.problem.fix == "take the size from the input: x.shape[0]"
+
+
+class Numbers(nn.Module):
+    """Adds what a function makes of a size, two lines after the size has left the tensors."""
+
+    def __init__(self, call: Callable[[int], Any]) -> None:
+        super().__init__()
+        self.call = call
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        made = self.call(x.shape[0])
+        y = torch.relu(x)
+        return y + torch.as_tensor(made, dtype=y.dtype)[..., None]
+
+
+def counted(n: int) -> Any:
+    return np.arange(n)
+
+
+def weighted(n: int) -> Any:
+    return torch.from_numpy(np.linspace(0, 1, n)[::1])
+
+
+def triangular(n: int) -> Any:
+    return np.tril(np.ones((n, n), dtype=np.float32)).sum(0)
+
+
+def turned(n: int) -> Any:
+    return torch.zeros(len(range(n)))
+
+
+def logarithm(n: int) -> Any:
+    return math.lgamma(n)
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        (counted, "torch.arange(n)"),
+        (weighted, "torch.linspace(0, 1, n, dtype=torch.float64)[::1]"),
+        (triangular, "torch.tril(torch.ones((n, n), dtype=torch.float32)).sum(0)"),
+        (turned, "torch.zeros(n)"),
+        (logarithm, "torch.lgamma(torch.full((), n, dtype=torch.float64))"),
+    ],
+)
+def test_a_size_that_leaves_the_tensors_is_named_where_it_leaves_them(call: Callable[[int], Any], code: str) -> None:
+    """numpy fixes no size at its line: torch fixes it where the array meets another tensor."""
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.export(Numbers(call), (torch.rand(6, 4),), dynamic="x:0=n", strategy="torch-export")
+    said = caught.value.problem
+    assert said.id == "export/frozen-axis"
+    assert said.where == f"{__file__}:{call.__code__.co_firstlineno + 1}"
+    assert said.fix.endswith(f"\n    return {code}")
+    assert "tried: torch.export then captures the module" in said.fix
+    assert onnxsmith.export(Numbers(call), (torch.rand(6, 4),), dynamic="x:0=n").ok
+
+
+class LiteralAndRoot(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.view(6, 4, 1) / math.sqrt(x.shape[0])
+
+
+def test_a_function_of_math_that_follows_the_size_is_not_blamed() -> None:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.export(LiteralAndRoot(), (torch.rand(6, 4),), dynamic="x:0=n", strategy="torch-export")
+    assert "the number 6 is the example's size" in caught.value.problem.why
+    assert caught.value.problem.fix.endswith("return x.view(x.shape[0], 4, 1) / math.sqrt(x.shape[0])")
+    assert symbolic_sizes.FUNCTIONS.keys() <= FOLLOW_SIZES
+
+
+def backwards(n: int) -> Any:
+    return np.array(list(range(n))[::-1])
+
+
+def test_code_that_fails_is_not_offered_for_a_size() -> None:
+    """A tensor has no negative steps."""
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.export(Numbers(backwards), (torch.rand(6, 4),), dynamic="x:0=n", strategy="torch-export")
+    said = caught.value.problem
+    assert said.where == f"{__file__}:{backwards.__code__.co_firstlineno + 1}"
+    assert said.fix.startswith("compute it without np.array: functions of torch take sizes (not tried); or ")
 
 
 def test_an_export_offers_only_the_number_that_fixes_the_axis() -> None:

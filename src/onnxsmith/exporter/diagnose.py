@@ -20,6 +20,7 @@ from onnxsmith.runtimes import base as runtimes
 
 if TYPE_CHECKING:
     from onnxsmith.exporter.probes.base import Case
+    from onnxsmith.exporter.tracing.trace_diagnosis import Traced
 
 _ORDER = list(Weight)
 
@@ -128,28 +129,44 @@ def _once(found: Sequence[Finding]) -> list[Finding]:
 
 
 def _axes(case: Case) -> list[Axis]:
-    """Lists the dynamic axes, each with whether a trace fixed it: a trace with all axes dynamic, and one with this axis
-    alone."""
+    """Lists the outcome for each dynamic axis, with all axes dynamic and with this axis alone.
+
+    States an outcome only if a capture reached the end of forward, or if a line had fixed the axis before."""
     assert case.built is not None
-    if not case.symbols:
-        return []
-    together = {(one.port, one.axis): one for one in case.traced.frozen}
-    several = len(case.symbols) > 1 and bool(together)
+    places = [
+        (port.name, axis, dim)
+        for port in case.built.program.signature.inputs
+        for axis, dim in enumerate(port.shape or ())
+        if isinstance(dim, str)
+    ]
+    together = {
+        (port, axis): _DYNAMIC if dim in case.moving else _became(case.traced, port, axis) for port, axis, dim in places
+    }
+    several = len(case.symbols) > 1 and set(together.values()) != {_DYNAMIC}
     alone = {name: case.trace(frozenset({name})) for name in case.symbols} if several else {}
-    rows = []
-    for port in case.built.program.signature.inputs:
-        for axis, name in enumerate(port.shape or ()):
-            if not isinstance(name, str):
-                continue
-            one = together.get((port.name, axis))
-            by_itself = alone.get(name)
-            own = one if by_itself is None else next((f for f in by_itself.frozen if f.port == port.name), None)
-            rows.append(Axis(port.name, axis, name, _became(one), _became(own)))
-    return rows
+    return [
+        Axis(
+            port,
+            axis,
+            dim,
+            together[port, axis],
+            _became(alone[dim], port, axis) if alone else together[port, axis],
+        )
+        for port, axis, dim in places
+    ]
 
 
-def _became(frozen: Any) -> str:
-    return "stays dynamic" if frozen is None else f"fixed to {frozen.value} at {frozen.line or 'a line of a package'}"
+_DYNAMIC = "stays dynamic"
+
+
+def _became(traced: Traced, port: str, axis: int) -> str:
+    """Says what a trace shows about an axis that was dynamic in it."""
+    frozen = next((one for one in traced.frozen if (one.port, one.axis) == (port, axis)), None)
+    if frozen is not None:
+        return f"fixed to {frozen.value} at {frozen.line or 'a line of a package'}"
+    if traced.reached_end:
+        return _DYNAMIC
+    return f"not known: the trace stopped{f' at {traced.where}' if traced.where else ''}"
 
 
 def _ways(case: Case) -> list[tuple[str, str]]:

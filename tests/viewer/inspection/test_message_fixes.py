@@ -104,6 +104,87 @@ def test_the_command_mends_a_model_that_was_refused(tmp_path: Path, graph: str, 
     assert session.run(None, feeds)[0].size
 
 
+TWO_DTYPES = """<ir_version: 8, opset_import: ["": 17]>
+g (float[n, 4] x, int64[4] k) => (float[n, 4] y) { a = Relu(x) [mul] y = Mul(a, k) }"""
+CHOICE = """<ir_version: 8, opset_import: ["": 17]>
+g (bool[4] c, float[4] x, double[4] z) => (float[4] y) { [pick] y = Where(c, x, z) }"""
+CHANNELS_FIRST = """<ir_version: 8, opset_import: ["": 17]>
+g (float[1, 3, 8, 8] image) => (float[1, 3, 8, 8] y) { y = Relu(image) }"""
+OPEN_SIZES = """<ir_version: 8, opset_import: ["": 17]>
+g (float[n, c, h, w] image) => (float[n, 1, h, w] y) <float[1, 3, 1, 1] k = {1, 2, 3}> { [c] y = Conv(image, k) }"""
+CHANNELS_LAST = CHANNELS_FIRST.replace("1, 3, 8, 8", "1, 8, 8, 3")
+
+
+def pasted(tmp_path: Path, command: str) -> Path:
+    """Runs the command in a shell, in the folder of the model; returns the file that it wrote."""
+    before = set(tmp_path.iterdir())
+    whole = command.replace("onnxsmith ", f"{shlex.quote(sys.executable)} -m onnxsmith ")
+    done = subprocess.run(
+        ["sh", "-c", whole], cwd=tmp_path, capture_output=True, text=True, timeout=120, env=os.environ, check=False
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    (made,) = (file for file in set(tmp_path.iterdir()) - before if file.suffix == ".onnx")
+    return made
+
+
+def commands(text: str, model: Path) -> list[str]:
+    return [one.run for one in onnxsmith.explain(text, model).part(MessageCause).helps]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the command is written for a POSIX shell")
+@pytest.mark.parametrize("graph", [TWO_DTYPES, CHOICE], ids=["second operand", "third operand"])
+def test_the_cast_is_inserted_as_it_is_pasted(tmp_path: Path, graph: str) -> None:
+    path = written(tmp_path, graph)
+    with pytest.raises(Exception, match="bound to different types") as caught:
+        onnxruntime.InferenceSession(str(path))
+    text = str(caught.value)
+    cast = next(run for run in commands(text, path) if run.startswith("printf"))
+    loads(pasted(tmp_path, cast))
+
+
+def test_an_attribute_gets_the_type_of_its_operator(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        """<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) {
+    [e] y = Elu<alpha = 2>(x) }""",
+    )
+    with pytest.raises(Exception, match="alpha"):
+        loads(path)
+    text = """Attribute 'alpha' is expected to have field 'f'"""
+    made = followed(tmp_path, advised(text, path, "python"))
+    assert loads(made).run(None, {"x": np.zeros(2, np.float32)})[0].size
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the command is written for a POSIX shell")
+def test_the_tensor_in_front_of_a_zipmap_becomes_the_output(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        """<ir_version: 8, opset_import: ["": 17, "ai.onnx.ml": 3]>
+    g (float[1, 2] x) => (seq(map(int64, float)) z) { p = Softmax(x)
+    z = ai.onnx.ml.ZipMap<classlabels_int64s = [0, 1]>(p) }""",
+    )
+    text = "Reading data from non-tensor typed value is not supported"
+    command = next(run for run in commands(text, path) if run.startswith("printf"))
+    made = pasted(tmp_path, command.replace("TENSOR", "p").replace("OUTPUT", "z"))
+    assert [one.name for one in loads(made).get_outputs()] == ["p"]
+
+
+@pytest.mark.parametrize(
+    ("graph", "shape"),
+    [(CHANNELS_FIRST, (1, 8, 8, 3)), (CHANNELS_LAST, (1, 3, 8, 8)), (OPEN_SIZES, (1, 8, 8, 3))],
+    ids=["NHWC given", "NCHW given", "NHWC given to symbolic sizes"],
+)
+def test_the_model_takes_the_layout_of_the_array(tmp_path: Path, graph: str, shape: tuple[int, ...]) -> None:
+    path = written(tmp_path, graph)
+    feeds = {"image": np.ones(shape, np.float32)}
+    with pytest.raises(Exception, match=r"Got: |Input channels C") as caught:
+        loads(path).run(None, feeds)
+    runs = commands(str(caught.value), path)
+    assert not any(run.startswith("onnxsmith set-dim") for run in runs)
+    layout = next(run for run in runs if run.startswith("onnxsmith layout"))
+    assert loads(followed(tmp_path, shlex.split(layout))).run(None, feeds)[0].size
+
+
 def test_one_opset_is_left(tmp_path: Path) -> None:
     path = written(tmp_path, TWICE)
     made = onnx.load(str(followed(tmp_path, advised("Failed to find proper ai.onnx domain", path, "python"))))

@@ -105,11 +105,15 @@ def test_a_file_is_complete_and_plain(message: Message) -> None:
     assert all(one.say.endswith(".") for one in message.helps)
     assert all(re.fullmatch(LINK, link) for link in message.links)
     places = {
-        name for text in (message.what, *(one.run for one in message.helps)) for name in re.findall(r"\{(\w+)\|", text)
+        name
+        for text in (message.what, *(one.run + one.patch for one in message.helps))
+        for name in re.findall(r"\{(\w+)\|", text)
     }
     read = {group.rstrip("0123456789") for pattern in message.patterns for group in pattern.groupindex}
     computed = {"opset"} if {"op", "attribute"} <= read else set()  # the opset that has the attribute
+    computed |= {"input"} | ({"operand"} if "other" in read else set())  # of the model
     assert places <= read | computed | {"op", "node", "tensor"}
+    assert all(bool(one.patch) == (".toml" in one.run) for one in message.helps)
     assert "{" not in filled(message.what, {})
 
 

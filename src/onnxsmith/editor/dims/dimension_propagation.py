@@ -303,6 +303,8 @@ class Opening:
                         raise self.refuse(
                             node,
                             f"it sums over {name}, and its weights {node.inputs[index].name} are for {number} of them",  # type: ignore[union-attr]
+                            "keep it static; or, if the arrays have their axes in another order, change the layout of "
+                            "the input: `onnxsmith explain edit/frozen-dim` shows the command",
                         )
                     self.repeating.repeat(node, index, axis, opened, broadcast=group.broadcast)
 

@@ -9,15 +9,18 @@ import torch
 
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.parts.capture import Weight
+from onnxsmith.exporter.lint._numbers_of_sizes import FOLLOW_SIZES, of_numpy, of_python, readers
 from onnxsmith.exporter.lint._size_arithmetic import computed
 from onnxsmith.exporter.lint._values import OTHER, Kind, Value
 from onnxsmith.exporter.lint.base import Check, Code, New, Remark
 
 _SIZES = (Kind.SIZE, Kind.SHAPE)
+_TENSORS = ("tensor", "as_tensor", "LongTensor")
+"""Names functions of torch that make a tensor of Python numbers."""
 
 
 class SizeAsNumber(Check):
-    """Finds a size that becomes a Python number: `int(x.shape[0])`, `np.prod(x.shape)`, `torch.tensor(x.shape)`.
+    """Finds a size that becomes a Python number: `int(x.shape[0])`, `np.arange(x.shape[0])`, `torch.tensor(x.shape)`.
 
     Counts only if the axis is dynamic and the trace fixes it.
     """
@@ -26,45 +29,45 @@ class SizeAsNumber(Check):
 
     def look(self, node: ast.AST, code: Code) -> Iterator[Remark]:
         assert isinstance(node, ast.Call)
-        if not node.args or code.flow.kind(node.args[0]) not in _SIZES:
-            return
-        new: New | None = None
         live = code.flow.live(node.func)
         home = str(getattr(live, "__module__", "") or type(live).__module__).partition(".")[0]
-        if live is int:
-            new = _whole(node.args[0], code)
-        elif home == "numpy" and code.torch:
-            name = getattr(live, "__name__", "")
-            math = {"prod": "prod", "sqrt": "sqrt"}.get(name)
-            new = ast.Call(ast.Attribute(ast.Name("math"), math), node.args, []) if math else None
-            if "math" not in code.flow.scope:
-                new = None
-            match node.args[0]:
-                case ast.Attribute(value=tensor, attr="shape") if name == "prod":
-                    new = ast.Call(ast.Attribute(tensor, "numel"), [], [])
-        elif not (home == "torch" and getattr(live, "__name__", "") in ("tensor", "as_tensor", "LongTensor")):
+        given = {code.flow.kind(part) for part in (*node.args, *(word.value for word in node.keywords))}
+        kind = code.flow.kind(node.args[0]) if node.args else Kind.OTHER
+        new: New | None = None
+        others: dict[ast.AST, New] = {}
+        if home == "numpy" and given & set(_SIZES):
+            new = of_numpy(node, live, code)
+            others = readers(code) if isinstance(new, ast.Call) and _is_torchs(new, code) else {}
+        elif any(live is one for one in (int, float, list, len)) or home == "math":
+            if kind is not Kind.SIZE and (live is len or kind is not Kind.SHAPE):
+                return
+            if home == "math" and live.__name__ in FOLLOW_SIZES:
+                return
+            new = of_python(node, live, code)
+        elif home != "torch" or kind not in _SIZES or getattr(live, "__name__", "") not in _TENSORS:
             return
+        called = ast.unparse(node.func)
         yield Remark(
             Problem(
                 "forward/size-as-number",
                 "a size becomes a Python number",
-                why="in a trace, sizes of dynamic axes are symbols; the conversion gives the example's number",
-                fix="use the size without a conversion: x.shape[0] without int(), math.prod instead of numpy.prod",
+                why=f"in a trace, sizes of dynamic axes are symbols; {called} takes the example's number",
+                fix=_advice(new, called, home, code),
             ),
             node,
-            swaps={} if new is None else {node: new},
+            swaps={} if new is None else {node: new, **others},
             freezes=True,
         )
 
 
-def _whole(size: ast.expr, code: Code) -> ast.expr:
-    """Returns the size without a conversion. An expression of sizes may be a fraction, which int truncates, so it keeps
-    torch.sym_int."""
-    is_direct = isinstance(size, ast.Subscript | ast.Attribute | ast.Name | ast.Constant)
-    is_size_of = isinstance(size, ast.Call) and isinstance(size.func, ast.Attribute) and size.func.attr == "size"
-    if is_direct or is_size_of or not code.torch:
-        return size
-    return ast.Call(ast.Attribute(ast.Name(code.torch), "sym_int"), [size], [])
+def _is_torchs(call: ast.Call, code: Code) -> bool:
+    return isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == code.torch
+
+
+def _advice(new: New | None, called: str, home: str, code: Code) -> str:
+    such = f", such as {ast.unparse(new.func)}" if isinstance(new, ast.Call) and _is_torchs(new, code) else ""
+    doing = "compute it" if home in ("numpy", "math") else "use the size itself"
+    return f"{doing} without {called}: functions of torch take sizes{such}"
 
 
 class SizeCompared(Check):

@@ -41,9 +41,9 @@ class Numpy(Check):
             case ast.Attribute(attr="tensor" | "as_tensor") if Kind.ARRAY in kinds and code.torch:
                 new = node.args[0]
             case ast.Attribute(value=value, attr="astype") if flow.kind(value) is Kind.ARRAY:
-                new = _astype(node, code)
+                new = astype(node, code)
             case _ if self._is_array_function(node, code) and kinds & {Kind.TENSOR, Kind.ARRAY, Kind.MANY}:
-                new = _same_name(node, code, flow.kind(node.args[0]) if node.args else Kind.OTHER)
+                new = same_name(node, code, flow.kind(node.args[0]) if node.args else Kind.OTHER)
             case _:
                 return
         yield Remark(
@@ -80,7 +80,8 @@ def _fix(node: ast.Call, new: New | None, code: Code) -> str:
     )
 
 
-def _same_name(node: ast.Call, code: Code, first: Kind) -> New | None:
+def same_name(node: ast.Call, code: Code, first: Kind) -> New | None:
+    """Returns the call of torch's function with this name; None if torch has no such function."""
     name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     name = _OTHER_NAME.get(name, name)
     if name == "as_tensor" and first in (Kind.TENSOR, Kind.ARRAY):
@@ -95,7 +96,8 @@ def _same_name(node: ast.Call, code: Code, first: Kind) -> New | None:
     return ast.Call(ast.Attribute(ast.Name(code.torch), name), node.args, words)
 
 
-def _astype(node: ast.Call, code: Code) -> New | None:
+def astype(node: ast.Call, code: Code) -> New | None:
+    """Returns `.to(dtype)` in place of `.astype(dtype)`; None if torch has no such dtype."""
     assert isinstance(node.func, ast.Attribute)
     match node.args:
         case [ast.Attribute(attr=name)] if code.torch and hasattr(torch, name):

@@ -81,6 +81,12 @@ class Case:
         )
 
     @property
+    def moving(self) -> frozenset[str]:
+        """The names of the axes that are dynamic in a graph that agrees, verified at two sizes or more."""
+        graphs = [way.made for way in self.ways if way.agrees and way.made is not None]
+        return frozenset(name for name in self.symbols if any(_moves(made.verification, name) for made in graphs))
+
+    @property
     def stuck(self) -> tuple[str, ...]:
         """The names of axes that are dynamic in the graph but fixed in the module, which accepts one size only."""
         for way in self.ways:

@@ -39,7 +39,7 @@ class NumbersOfSizes(Rewrite):
         if logarithms.LOG2 is None:
             return False
         stack.enter_context(logarithms.allowed())
-        own = {getattr(math, name): (name, _function(name, symbolic)) for name, symbolic in _FUNCTIONS.items()}
+        own = {getattr(math, name): (name, _function(name, symbolic)) for name, symbolic in FUNCTIONS.items()}
         library = ModuleType("math")
         vars(library).update(vars(math), **dict(own.values()))
         for home in files(module):
@@ -96,7 +96,7 @@ def _bits(n: Any, usual: Callable[[Any], int]) -> Any:
     return math.floor(_log2(_larger(_as_float(n), 0.5))) + 1
 
 
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "sqrt": _root,
     "isqrt": lambda n: math.floor(_root(n)),  # exact below 2⁵²
     "log2": _log2,
@@ -111,7 +111,7 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
     "sqrt": _root,
     "log2": _log2,
     "log": _log,
-    "log10": _FUNCTIONS["log10"],
+    "log10": FUNCTIONS["log10"],
     "ceil": lambda x: _as_float(math.ceil(x)),
     "floor": lambda x: _as_float(math.floor(x)),
     "rint": lambda x: _as_float(round(x)),

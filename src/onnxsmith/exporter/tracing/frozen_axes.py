@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from onnxsmith.runtimes.torch_eager import TorchProgram
 
 _LOG = "torch.fx.experimental.symbolic_shapes"
-_CREATED = re.compile(r"create_symbol (\w+) = \d+ for L\S+\[(\d+)\]\.size\(\)\[(\d+)\]")
+_CREATED = re.compile(r"create_symbol (\w+) = (\d+) for L\S+\[(\d+)\]\.size\(\)\[(\d+)\]")
 _COUNTED = re.compile(r"^eval Eq\(.*[a-zA-Z].*, \d+\) \[guard added\]")
+_AS_FLOAT = re.compile(r"^eval Eq\((?:IntTrueDiv\((\w+), 1\)|ToFloat\((\w+)\)), \d+\.0\) \[guard added\]")
+"""Matches a size that became a float of Python: torch fixes the axis only where the float meets another size."""
 _REPLACED = re.compile(r"set_replacement (\w+) = (\d+) ")
 
 _INNER = "_hop_compile_and_call"
@@ -93,9 +95,9 @@ def fixed_by_the_model(found: Frozen, program: TorchProgram, others: Iterable[Fr
             what,
             where=found.line,
             why="this line works for one size only: it has a number in the code, a shape that must match another "
-            "shape, or a size that was turned into a Python number",
-            fix=f"{static}, or make the line follow the size: {found.port}.shape[{found.axis}] without int(), or -1 in "
-            "a reshape",
+            "shape, or a size that int(), numpy or math turned into a Python number",
+            fix=f"{static}, or make the line follow the size: {found.port}.shape[{found.axis}] without int(), numpy "
+            "and math, or -1 in a reshape",
         )
     return Problem(
         "export/frozen-axis",
@@ -132,6 +134,7 @@ class Watch:
     """Holds the lines (`file:line`) at which a number that follows from sizes became a constant, such as a number of
     blocks."""
     _axes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _sizes: dict[str, int] = field(default_factory=dict)
 
     def axis(self, symbol: str) -> tuple[str, int] | None:
         """Returns the input and the axis whose size a symbol of the trace is; None if the symbol is no size of an
@@ -145,17 +148,25 @@ class Watch:
         """Reads one line of torch's log; `frame` is the frame that wrote it."""
         created = _CREATED.search(message)
         if created and not _is_inner(frame):
-            self._axes[created[1]] = (int(created[2]), int(created[3]))
+            self._axes[created[1]] = (int(created[3]), int(created[4]))
+            self._sizes[created[1]] = int(created[2])
         if _COUNTED.search(message):
             self.counted.append(model_frame(frame, Flat.forward.__code__))
         replaced = _REPLACED.search(message)
+        as_float = _AS_FLOAT.search(message)
         if replaced and _is_inner(frame):
             self.counted.append(model_frame(frame, Flat.forward.__code__))
-        elif replaced and replaced[1] in self._axes:
-            tensor, axis = self._axes[replaced[1]]
-            self.frozen.append(
-                Frozen(self.ports[tensor], axis, int(replaced[2]), model_frame(frame, Flat.forward.__code__))
-            )
+        elif replaced:
+            self._fix(replaced[1], int(replaced[2]), frame)
+        elif as_float and not _is_inner(frame):
+            symbol = as_float[1] or as_float[2]
+            self._fix(symbol, self._sizes.get(symbol, 0), frame)
+
+    def _fix(self, symbol: str, value: int, frame: FrameType | None) -> None:
+        """Notes that a size became this constant, if it is the size of an input."""
+        found = self.axis(symbol)
+        if found is not None:
+            self.frozen.append(Frozen(*found, value, model_frame(frame, Flat.forward.__code__)))
 
 
 def _is_inner(frame: FrameType | None) -> bool:

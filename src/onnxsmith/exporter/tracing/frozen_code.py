@@ -94,7 +94,8 @@ def located(error: FrozenAxisError, model: TorchModel, built: Built, spent: floa
     trial = _trial(chosen, found, built, spent)
     fixed = dict.fromkeys((*error.axes, *((one.port, one.axis) for one in more)))
     axes = ", ".join(f"{name}:{axis}" for name, axis in fixed)
-    fix, code = f"{first.problem.fix}; or leave {axes} out of --dynamic", ""
+    untried = "" if first.code else " (not tried)"
+    fix, code = f"{first.problem.fix}{untried}; or leave {axes} out of --dynamic", ""
     if trial is not None:
         fix, code = _pasted(trial, axes)
     said = replace(

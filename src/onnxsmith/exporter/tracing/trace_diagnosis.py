@@ -42,6 +42,11 @@ class Traced:
     where: str = ""
     stops: list[Problem] = field(default_factory=list)
 
+    @property
+    def reached_end(self) -> bool:
+        """Whether the trace ran all of forward. torch compares the axes with the request only after that."""
+        return self.error is None or str(self.error).startswith("Constraints violated")
+
 
 def trace(program: TorchProgram, example: Mapping[str, Any], dynamic: frozenset[str]) -> Traced:
     """Traces with the axes named in `dynamic` dynamic. If a branch on data stops the trace, finds the other such

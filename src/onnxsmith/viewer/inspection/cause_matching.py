@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
+import shlex
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -21,11 +22,24 @@ _PLACE = re.compile(r"\{(\w+)(?:\|([^}]*))?\}")
 @dataclass(frozen=True)
 class Help:
     """Describes a remedy. `run` is a command, or the name of a Python function; "" if there is none. `when` says which
-    models it can help: `symbolic-size` or `computed-operand` (an operand of the node is computed); "" for all."""
+    models it can help: `symbolic-size` or `computed-operand` (an operand of the node is computed); "" for all. `patch`
+    has the lines of the patch file that the command reads; "" if it reads none."""
 
     say: str
     run: str
     when: str = ""
+    patch: str = ""
+
+    def command(self, names: Mapping[str, str], model: str = "model.onnx") -> str:
+        """Fills in the names and the path of the model. A command that reads a patch file begins with a command that
+        writes this file."""
+        words = [filled(word, names) for word in shlex.split(self.run)]
+        run = shlex.join(model if word == "model.onnx" else word for word in words)
+        if not self.patch:
+            return run
+        quoted = {name: value.replace("\\", "\\\\").replace('"', '\\"') for name, value in names.items()}
+        lines = " ".join(shlex.quote(filled(line, quoted)) for line in self.patch.strip().splitlines())
+        return f"printf '%s\\n' {lines} > {next(word for word in words if word.endswith('.toml'))}; {run}"
 
 
 @dataclass(frozen=True)
@@ -85,7 +99,7 @@ def page(message: Message) -> str:
     lines += [f"    {line}" for line in message.examples[0].text.strip().splitlines()]
     lines += ["", "## Why", "", message.why, "", "## What helps", ""]
     for one in message.helps:
-        lines.append(f"- {one.say}" + (f" `{filled(one.run, {})}`" if one.run else ""))
+        lines.append(f"- {one.say}" + (f" `{one.command({})}`" if one.run else ""))
     lines += ["", "## Reported in", "", *(f"- {link}" for link in message.links)]
     return "\n".join(lines)
 
@@ -103,7 +117,7 @@ def _message(tool: Traversable, file: Traversable) -> Message:
         what=data["what"],
         why=data["why"],
         patterns=tuple(re.compile(pattern, re.IGNORECASE) for pattern in data["patterns"]),
-        helps=tuple(Help(one["say"], one.get("run", ""), one.get("when", "")) for one in data["help"]),
+        helps=tuple(Help(**{"run": "", **one}) for one in data["help"]),
         examples=tuple(Example(one["link"], one["text"], one.get("names", {})) for one in data["example"]),
         general=data.get("general", False),
         constant_operand=data.get("constant_operand"),

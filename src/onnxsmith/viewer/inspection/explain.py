@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -88,6 +87,8 @@ def _cause(found: cause_matching.Found, model: Source | None, evidence: Evidence
     message = found.message
     helps = message.helps if evidence is None else evidence.helps(message)
     shown = shortened(found.text, _MATCHED)
+    names = {**_opset(found.names), **(evidence.names(found.names) if evidence is not None else {}), **found.names}
+    path = str(model) if isinstance(model, str | Path) else "model.onnx"
     return MessageCause(
         message.id,
         message.tool,
@@ -95,16 +96,9 @@ def _cause(found: cause_matching.Found, model: Source | None, evidence: Evidence
         message.why,
         found.names,
         shown,
-        tuple(Advice(one.say, _command(one.run, found.names, model)) for one in helps),
+        tuple(Advice(one.say, one.command(names, path)) for one in helps),
         message.links,
     )
-
-
-def _command(template: str, names: dict[str, str], model: Source | None) -> str:
-    """Fills the names of the message and the path of the model into a command."""
-    words = [filled(word, {**_opset(names), **names}) for word in shlex.split(template)]
-    path = str(model) if isinstance(model, str | Path) else "model.onnx"
-    return shlex.join(path if word == "model.onnx" else word for word in words)
 
 
 def _opset(names: dict[str, str]) -> dict[str, str]:

@@ -49,6 +49,19 @@ class Evidence:
             return any(value.producer() is not None for value in operands) or all(map(_is_stored, operands))
         return True
 
+    def names(self, names: Mapping[str, str]) -> dict[str, str]:
+        """Returns what the model adds to the names of the message: `input` if the model has one input, `operand` if an
+        operand of the node is declared with the second dtype of the message."""
+        found = {}
+        inputs = [value for value in self.model.graph.inputs if not _is_stored(value)]
+        if len(inputs) == 1:
+            found["input"] = inputs[0].name or ""
+        if self.node is not None and "other" in names:
+            dtypes = [value.dtype if value is not None else None for value in self.node.inputs]
+            at = [index for index, dtype in enumerate(dtypes) if dtype is not None and _name(dtype) == names["other"]]
+            found |= {"operand": str(at[0])} if at else {}
+        return found
+
     def notes(self, message: Message) -> Iterator[str]:
         """Yields whether the operand that the cause takes for a constant is one in the model."""
         at, node = message.constant_operand, self.node
@@ -66,6 +79,11 @@ class Evidence:
 
 def _is_named(node: ir.Node, name: str) -> bool:
     return bool(name) and (node.name == name or any(value.name == name for value in node.outputs))
+
+
+def _name(dtype: ir.DataType) -> str:
+    """Returns the dtype as messages of onnxruntime name it: float, double, int64."""
+    return dtype.name.lower()
 
 
 def _is_stored(value: ir.Value) -> bool:

@@ -221,8 +221,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Axis:
-    """The outcome for one dynamic axis: kept, or fixed to a constant by a line of the source. `together` is the outcome
-    with all axes dynamic, `alone` with only this axis dynamic."""
+    """The outcome for one dynamic axis: kept, fixed to a constant by a line of the source, or not known, because the
+    trace stopped. `together` is the outcome with all axes dynamic, `alone` with only this axis dynamic."""
 
     port: str
     axis: int
