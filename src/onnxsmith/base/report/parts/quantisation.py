@@ -292,8 +292,8 @@ class KeptNode:
 
 @dataclass(frozen=True)
 class InFile:
-    """Counts in the file of the mixed model: all `nodes`, nodes with a `narrow` output, `casts` between dtypes, float
-    `weights`, and the `weights_narrow` among them."""
+    """Counts in the file of the mixed model: `nodes` without Constants, nodes with a `narrow` output, `casts` between
+    dtypes, float `weights`, and the `weights_narrow` among them."""
 
     nodes: int
     narrow: int
