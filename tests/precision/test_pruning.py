@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytest
+from typer.testing import CliRunner
 
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.pruning import Pruning
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
+from onnxsmith.cli.application import app
 from onnxsmith.cli.commands.quantize import Circumstances, Prune
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
@@ -90,6 +92,19 @@ def test_idle_channels_go(tmp_path: Path) -> None:
     assert found == {"b1": {"0": rest}, "w1": {"1": rest}, "w2": {"0": rest, "1": rest}, "w3": {"0": rest}}
     assert "24 of 54 channels removed" in result.report.headline
     assert "0.39 of the multiply-adds" in result.report.headline
+
+
+def test_quiet_says_what_the_result_costs(tmp_path: Path) -> None:
+    """Verbs whose result differs on purpose say how much, in one line, also with -q."""
+    path, out = stored(tmp_path), tmp_path / "o.onnx"
+    verbs = (["prune", str(path), "-o", str(out), "--no-time"], ["quantize", str(path), "-o", str(out), "--no-time"])
+    for words in (*verbs, ["bisect", str(path), "-o", str(tmp_path / "keep.txt")]):
+        found = CliRunner().invoke(app, [*words, "-q"])
+        assert found.exit_code == 0
+        (line,) = found.stdout.splitlines()
+        assert line.startswith(f"{path}: ")
+        cost = "verified" if words[0] == "bisect" else "agreement of the outputs 1 → "
+        assert cost in line
 
 
 def test_without_data_accuracy_was_not_measured(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ class Pruning(Part):
     """
 
     title = "Pruning"
+    is_lossy = True
     recorded = (
         "share",
         "by",

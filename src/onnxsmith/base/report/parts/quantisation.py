@@ -76,6 +76,7 @@ class Quantisation(Part):
     """
 
     title = "Precision"
+    is_lossy = True
     recorded = (
         "to",
         "method",
@@ -321,6 +322,7 @@ class Precision(Part):
     """
 
     title = "Precision"
+    is_lossy = True
     recorded = ("to", "nodes", "candidates", "narrow", "kept", "tolerance", "before", "after", "checked", "notes")
 
     to: str
