@@ -69,6 +69,17 @@ def test_a_layout_needs_no_option(port: str, model: Path) -> None:
     assert shapes[port] == [1, 4, 5, 3]
 
 
+@pytest.mark.parametrize("verb", ["compare", "simplify", "run"])
+@pytest.mark.parametrize("typed", ["--dynamic=x:0=n", "--dynamic-axes"])
+def test_an_option_for_open_sizes_names_ours(verb: str, typed: str, model: Path) -> None:
+    words = [verb, model, model] if verb == "compare" else [verb, model]
+    found = command(*words, typed)
+    assert found.exit_code == 2
+    said = " ".join(found.output.split())
+    assert f"No such option: {typed.partition('=')[0]}. Symbolic dimensions of a file get sizes without" in said
+    assert "to choose, add --dim: size of a symbolic dimension" in said
+
+
 def refused(source: str, name: str, tmp_path: Path, opset: int | None = None) -> str:
     (tmp_path / "f.py").write_text(source, encoding="utf-8")
     try:

@@ -139,3 +139,14 @@ def test_a_dimension_taken_for_a_tensor_is_named(tmp_path: Path) -> None:
         app, ["rename", str(path), "batch", "n", "--kind", "dim", "-o", str(tmp_path / "n.onnx")]
     )
     assert result.exit_code == 0, result.output
+
+
+def test_the_headline_says_how_far_an_edit_was_compared(tmp_path: Path) -> None:
+    """If all outputs change on purpose, only the tensors that the edited nodes read are compared."""
+    text = '<ir_version: 10, opset_import: ["": 20]> g (float[n,3] x) => (float[n,3] y) { a = Exp(x) y = Relu(a) }'
+    with onnxsmith.edit(saved(text, tmp_path)) as m:
+        m.replace("Relu(x)", "Clip(x, 0.0, 6.0)", changes=True)
+    assert m.result.report.headline.endswith(
+        ": 1 edit, verified up to the edited nodes, without a run: both models compute the compared tensors with the "
+        "same operators and weights; changed on purpose: y"
+    )

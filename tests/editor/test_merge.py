@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import onnxsmith
 from onnxsmith.base.report.parts.edits import Edits
+from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.application import app
 from onnxsmith.editor import merge as room
@@ -70,6 +71,25 @@ def test_a_wrong_whole_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     result = onnxsmith.merge(first, second, tmp_path / "both.onnx", wires={"y": "x"})
     assert result.report.verdict is Verdict.DIFFERENT
     assert not (tmp_path / "both.onnx").exists()
+
+
+def test_the_power_counts_the_weights_of_both(tmp_path: Path) -> None:
+    """One weight in the first model, one in the second: faults in both were noticed. A model without weights has
+    faults in its inputs."""
+    both = onnxsmith.merge(*files(tmp_path), wires={"y": "x"}).report.part(Verification)
+    assert str(both.power) == "the check would notice a change of 1% in each of the 2 weights"
+    plain = '<ir_version: 8, opset_import: ["": 17]> g (float[n,4] x) => (float[n,4] z) { z = Relu(x) }'
+    for first, second, wires in ((FIRST, plain, {"y": "x"}), (plain, FIRST, {"z": "x"})):
+        mixed = onnxsmith.merge(*files(tmp_path, first, second), wires=wires).report.part(Verification)
+        assert str(mixed.power) == "the check would notice a change of 1% in each of the 2 weights and inputs"
+
+
+def test_a_fault_that_the_second_model_hides_is_said(tmp_path: Path) -> None:
+    """The second model never selects its weight, so that no fault in it can be noticed."""
+    hides = FIRST.replace("y = Mul(a, w)", "c = IsNaN(w) y = Where(c, w, a)")
+    power = onnxsmith.merge(*files(tmp_path, SECOND, hides), wires={"y": "x"}).report.part(Verification).power
+    assert power is not None
+    assert (power.kind, power.tried, power.idle) == ("weights and inputs", 2, 1)
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import pytest
+from typer.testing import CliRunner
 
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.pruning import Pruning
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
+from onnxsmith.cli.application import app
 from onnxsmith.cli.commands.quantize import Circumstances, Prune
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.files.save import save
@@ -24,6 +26,7 @@ from onnxsmith.precision.pruning.operators.statistics import Mixing
 from onnxsmith.runtimes.base import get
 from tests.conftest import Refused
 from tests.precision.pruning import model, shapes
+from tests.precision.test_pruning_operators import HEADS
 
 WIDTH, CLASSES = 24, 6
 TEXT = (
@@ -89,6 +92,19 @@ def test_idle_channels_go(tmp_path: Path) -> None:
     assert found == {"b1": {"0": rest}, "w1": {"1": rest}, "w2": {"0": rest, "1": rest}, "w3": {"0": rest}}
     assert "24 of 54 channels removed" in result.report.headline
     assert "0.39 of the multiply-adds" in result.report.headline
+
+
+def test_quiet_says_what_the_result_costs(tmp_path: Path) -> None:
+    """Verbs whose result differs on purpose say how much, in one line, also with -q."""
+    path, out = stored(tmp_path), tmp_path / "o.onnx"
+    verbs = (["prune", str(path), "-o", str(out), "--no-time"], ["quantize", str(path), "-o", str(out), "--no-time"])
+    for words in (*verbs, ["bisect", str(path), "-o", str(tmp_path / "keep.txt")]):
+        found = CliRunner().invoke(app, [*words, "-q"])
+        assert found.exit_code == 0
+        (line,) = found.stdout.splitlines()
+        assert line.startswith(f"{path}: ")
+        cost = "verified" if words[0] == "bisect" else "agreement of the outputs 1 → "
+        assert cost in line
 
 
 def test_without_data_accuracy_was_not_measured(tmp_path: Path) -> None:
@@ -274,6 +290,20 @@ def test_groups_that_the_multiple_leaves_alone_are_told(tmp_path: Path) -> None:
     (idle,) = [one for one in told.fixed if one.layers == ("MatMul:a",)]
     assert idle.reason == "no smaller number of its 8 channels is a multiple of 8; --multiple 1 lets single ones go"
     assert "8 of 35 removed: 0.25 of the 32 that can be removed" in str(list(told.blocks()))
+
+
+def test_all_counts_are_output_channels_of_layers(tmp_path: Path) -> None:
+    """Two residual layers and four heads of four columns, of which the share of 30% removes one: a head is twelve
+    output channels of three layers. All counts of a report add up."""
+    text = HEADS.replace("o = MatMul(h, wo)", "f1 = MatMul(h, wf) f2 = Relu(f1) o = MatMul(f2, wo)")
+    path = tmp_path / "m.onnx"
+    save(model(text.replace("float[16,16] wo,", "float[16,2] wf, float[2,16] wo,")), path)
+    told = part(pruned(path, share="30%", multiple=1))
+    assert [(one.before, one.after) for one in told.layers] == [(16, 12)] * 3
+    assert (told.removed, told.free, told.channels) == (12, 48 + 2, 48 + 2 + 16)
+    assert [(one.count, one.is_free) for one in told.fixed] == [(16, False), (2, True)]
+    assert "; 16 of 66 channels cannot be removed: " in told.line()
+    assert "12 of 66 channels removed" in told.summary()
 
 
 def test_wide_layers_keep_a_multiple_of_8(tmp_path: Path) -> None:

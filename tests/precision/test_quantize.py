@@ -534,7 +534,9 @@ def test_an_output_that_is_far_off_is_in_the_headline(tmp_path: Path) -> None:
     path = stored(filled(model, {"w": weights((WIDTH, CLASSES), 1, 4.0)}), tmp_path)
     data = [({"x": weights((1, WIDTH), at)}, 0) for at in range(40)]
     result = quantized(path, to="int8", data=data, metric="top1", budget="90%", write_unsure=True)
-    assert "output z, which the score does not read: differs by" in result.report.headline
+    assert (
+        "output z, which the score does not read: the root mean square of its differences is " in result.report.headline
+    )
 
 
 def test_a_layer_that_the_runtime_refuses_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,7 +127,7 @@ def test_the_tolerance_the_floor_and_the_spread_are_limits_that_may_be_reached()
     assert not difference(one, two, 0.0, floor=1.0).reason
     assert difference(one, two, 0.0, floor=0.99).reason
     assert not difference(one, two, 1.0, spread=0.70711).reason  # one of two elements: 1 / sqrt(2)
-    assert "7.1e-01 of its scale apart in root mean square; rounding explains 7.1e-01" in (
+    assert "root mean square of the differences is 7.1e-01 of the output's, where rounding explains 7.1e-01" in (
         difference(one, two, 1.0, spread=0.7071).reason
     )
     assert not difference(one, two, 1.0, floor=1.0, spread=0.1).reason

@@ -14,6 +14,16 @@ def several(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def nodes_and_constants(nodes: int, constants: int) -> str:
+    """`64 nodes`, `64 nodes and 36 Constants`: counts of nodes leave `Constant` nodes out."""
+    return several(nodes, "node") + (f" and {several(constants, 'Constant')}" if constants else "")
+
+
+def constants_change(before: int, after: int) -> str:
+    """`36 → 0, not counted above` for `Constant` nodes; "" for two models without any."""
+    return f"{before:,} → {after:,}, not counted above" if before or after else ""
+
+
 def plural(noun: str) -> str:
     """`named tensors`; `tensors that are not a graph output`."""
     first, that, rest = noun.partition(" that is ")

@@ -313,6 +313,8 @@ def _render(report: Report, *, json: bool, verbose: bool, quiet: bool) -> int:
         is_read = sys.stdout.isatty()
         terminal.show(report, terminal.console(None if is_read else _PIPE_WIDTH), whole=verbose, brief=is_read)
         return report.verdict.exit_code
+    if report.verdict is Verdict.DONE and any(part.is_lossy for part in report.parts):
+        terminal.console().print(report.headline, markup=False, highlight=False, soft_wrap=True)
     for found in report.problems:
         terminal.show_problem(found, failed_console)
     for line in (line for part in report.parts for line in part.failures()):

@@ -31,7 +31,11 @@ _SHARED = {
         typer.Option("--verbose", "-v", help="print everything: every part, every row of every table"),
         False,
     ),
-    "quiet": (bool, typer.Option("--quiet", "-q", help="print problems only"), False),
+    "quiet": (
+        bool,
+        typer.Option("--quiet", "-q", help="print problems only, and what quantize, bisect or prune cost"),
+        False,
+    ),
 }
 """Options of every command that say how to show its report."""
 _VIEW = (

@@ -21,6 +21,10 @@ PEERS = {
 """Maps the verbs of other tools to ours: Polygraphy, onnx's own scripts, onnxsim, onnxslim, Netron, Olive, tract."""
 
 
+_SIZES = {"--dynamic", "--dynamic-axes", "--dynamic-shapes", "--input-shape", "--input-shapes", "--shapes"}
+"""Lists the options for sizes of `export`, Polygraphy, trtexec and the like, where ours is `--dim`."""
+
+
 class Commands(typer.core.TyperGroup):
     """The group of commands. For a verb that it does not have, the error names ours. The object of its context is a
     function that returns the sentences of its commands."""
@@ -63,11 +67,22 @@ class Command(typer.core.TyperCommand):
             ctx.meta[ALL] = True
             typer.echo(ctx.get_help())
             ctx.exit()
+        self._refuse_sizes(ctx, before, options)
         last: Any = arguments[-1] if len(arguments) > 1 else None
         if last is not None and last.nargs == 1:
             args = _as_argument(args, f"--{str(last.name).replace('_', '-')}", options)
         _read_plainly(self.get_params(ctx))
         return super().parse_args(ctx, args)
+
+    def _refuse_sizes(self, ctx: Any, args: list[str], options: set[str]) -> None:
+        """Names our option for sizes where another verb's or another tool's was typed."""
+        ours = next((one for one in self.params if "--dim" in one.opts), None)
+        typed = next((word for one in args if (word := one.partition("=")[0]) in _SIZES and word not in options), None)
+        if ours is not None and typed is not None:
+            ctx.fail(
+                f"No such option: {typed}. Symbolic dimensions of a file get sizes without an option, and the report "
+                f"lists these; to choose, add --dim: {getattr(ours, 'help', '')}."
+            )
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Writes what the command does, and the line that most users need."""

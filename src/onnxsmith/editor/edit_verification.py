@@ -43,7 +43,7 @@ from onnxsmith.verification.verification_verdict import ending
 
 NAMES = ("the original", "the edited model")
 _MOST = 8
-"""Limits the tensors before the changes that are compared. A choice: each tensor is one more output."""
+"""Limits the tensors in front of edited nodes that are compared. A choice: each tensor is one more output."""
 _REFUSALS = frozenset({"runtime/failed", "runtime/died"})
 """Names the problems that a comparison raises if a model does not run."""
 
@@ -72,7 +72,7 @@ class Verified:
     changed: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     outputs_kept: bool = True
-    """Whether outputs were compared, not only tensors before the changes."""
+    """Whether outputs were compared, not only tensors that edited nodes read."""
 
     @property
     def compared(self) -> bool:
@@ -85,7 +85,7 @@ class Verified:
             return ending(self.part)
         if not self.compared:
             return "it runs; not compared with the original, as every output is new or changed on purpose"
-        return f"{'' if self.outputs_kept else 'the tensors before the changes: '}{ending(self.part)}"
+        return ending(self.part, "" if self.outputs_kept else "up to the edited nodes")
 
 
 def verified(
@@ -142,7 +142,7 @@ def verified(
     if changed and not adapted:
         part = replace(part, untried=(*part.untried, *_sizes_lost(original, failing_at or {}, settings)))
     if before:
-        note = f"compared before the changes: {', '.join(before.values())}"
+        note = f"compared in front of the edited nodes: {', '.join(before.values())}"
         part = replace(part, notes=(*part.notes, note))
     return Verified(part, changed, new, bool(kept))
 

@@ -13,7 +13,7 @@ from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.edits import Edits
-from onnxsmith.base.report.parts.verification import Verification, nothing_verified
+from onnxsmith.base.report.parts.verification import Power, Verification, nothing_verified
 from onnxsmith.base.report.parts.written_files import Timing, Written, written
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save, Verify, verifying
@@ -338,6 +338,7 @@ def _used(model: ir.Model, inputs: list[str]) -> ir.Model:
 
 
 def _combined(one: Verification, two: Verification) -> Verification:
+    """Returns the comparisons of both parts as one."""
     return replace(
         one,
         reference=f"{one.reference}; {two.reference}",
@@ -346,8 +347,32 @@ def _combined(one: Verification, two: Verification) -> Verification:
         runs=(*one.runs, *two.runs),
         sizes={**(one.sizes or {}), **(two.sizes or {})},
         ranges={**one.ranges, **two.ranges},
+        counts={**one.counts, **two.counts},
+        refused=one.refused + two.refused,
+        refused_sizes=(*one.refused_sizes, *two.refused_sizes),
+        inside=one.inside + two.inside,
+        power=_power(one.power, two.power),
         outputs=(*one.outputs, *two.outputs),
         notes=tuple(dict.fromkeys((*one.notes, *two.notes))),
         untried=tuple(dict.fromkeys((*one.untried, *two.untried))),
         unsure=() if one.differs or two.differs else (*one.unsure, *two.unsure),
+    )
+
+
+def _power(one: Power | None, two: Power | None) -> Power | None:
+    """Adds up the planted faults of both parts. A part without weights has faults in its inputs."""
+    if one is None or two is None:
+        return one or two
+    return Power(
+        kind=one.kind if one.kind == two.kind else "weights and inputs",
+        of=one.of + two.of,
+        tried=one.tried + two.tried,
+        seen=one.seen + two.seen,
+        only_large=one.only_large + two.only_large,
+        blind=one.blind + two.blind,
+        inert=one.inert + two.inert,
+        slight=one.slight + two.slight,
+        idle=one.idle + two.idle,
+        small=max(one.small, two.small),
+        large=max(one.large, two.large),
     )

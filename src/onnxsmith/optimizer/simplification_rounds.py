@@ -97,6 +97,8 @@ def simplified(
     part = Simplification(
         nodes_before=before.nodes,
         nodes_after=walk.count_nodes(copy),
+        constants_before=before.constants,
+        constants_after=walk.count_constants(copy),
         initializers_before=before.initializers,
         initializers_after=sum(1 for _ in walk.initializers(copy)),
         fired=tuple(state.journal.fired),
@@ -187,6 +189,7 @@ class _Before:
     """The size and the declared shapes and types of a model before it is changed."""
 
     nodes: int
+    constants: int
     initializers: int
     nbytes: int
     least_nbytes: int
@@ -205,6 +208,7 @@ class _Before:
         weights = sum(tensor.nbytes for tensor in walk.tensors(model))
         return cls(
             nodes,
+            walk.count_constants(model),
             sum(1 for _ in walk.initializers(model)),
             weights + _NODE_BYTES * nodes,
             weights + _LEAST_NODE_BYTES * nodes,

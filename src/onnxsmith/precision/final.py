@@ -207,7 +207,9 @@ def _unread(old: Path, new: Path, given: Given, runtime: Runtime) -> dict[str, s
         if isinstance(value, np.ndarray) and value.dtype.kind == "f":
             apart = relative_error(value, after[name])
             if not apart <= _APART:
-                found[f"output {name}, which the score does not read"] = f"differs by {apart:.2g} of its scale"
+                found[f"output {name}, which the score does not read"] = (
+                    f"the root mean square of its differences is {apart:.2g} of its own"
+                )
     return found
 
 

@@ -32,15 +32,14 @@ def float32_weights(model: ir.Model) -> Weights:
 
 def in_file(model: ir.Model, to: ir.DataType) -> InFile:
     """Counts the nodes of a written model, those that compute in the dtype `to`, and its float weights."""
-    nodes = list(walk.nodes(model.graph))
     held = [tensor.dtype for tensor in walk.tensors(model) if tensor.dtype in (ir.DataType.FLOAT, to)]
-    made = Counter(walk.op_name(node) for node in nodes)
+    made = Counter(walk.op_name(node) for node in walk.nodes(model.graph))
     known, _ = inferred(model)
     narrow = sum(
         node.op_type not in ("Cast", "Constant") and any(value.dtype == to for value in node.outputs)
         for node in walk.nodes(known.graph)
     )
-    return InFile(len(nodes), narrow, made["Cast"], len(held), sum(dtype == to for dtype in held))
+    return InFile(walk.count_nodes(model), narrow, made["Cast"], len(held), sum(dtype == to for dtype in held))
 
 
 def stored_bytes(model: ir.Model) -> int:

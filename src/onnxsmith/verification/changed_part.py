@@ -181,7 +181,9 @@ def _note(region: Region, outputs: Sequence[str]) -> str:
     """Says what was compared, and what follows for the outputs."""
     follows = f"{first_few(list(outputs), _SHOWN)} {'is' if len(outputs) == 1 else 'are'}"
     if not region.pairs:
-        return f"{follows} computed by the same operators from the same weights in both; the edited model was run"
+        return (
+            f"{follows} computed by the same operators from the same weights in both models; the edited model was run"
+        )
     before, now = region.nodes
     tensors = first_few(list(region.pairs.values()), _SHOWN)
     return (

@@ -149,7 +149,10 @@ def _finite(
         )
         reason = f"{over} of {of or reference.size} elements are further apart than rounding explains"
     elif apart > spread and absolute > floor:
-        reason = f"its elements are {apart:.1e} of its scale apart in root mean square; rounding explains {spread:.1e}"
+        reason = (
+            "no element alone is too far off, but all together: the root mean square of the differences is "
+            f"{apart:.1e} of the output's, where rounding explains {spread:.1e}"
+        )
     return Difference(reason, absolute, relative, scale, reference.size, apart)
 
 

@@ -71,13 +71,15 @@ def _why(bad: OutputCheck | None, part: Verification) -> str:
     return "it differs from the reference's result on this input by more than rounding explains"
 
 
-def ending(part: Verification) -> str:
-    """Writes the end of a headline."""
+def ending(part: Verification, scope: str = "") -> str:
+    """Writes the end of a headline. `scope` says what was compared if that is not the outputs: `up to the edited
+    nodes`."""
     gaps = "".join(f"; {gap}" for gap in part.untried)
     if not part.verified:
         return f"NOT VERIFIED{gaps}"
     drawn = ", ".join(output.name for output in part.outputs if output.drawn)
+    of = f"{scope}, " if scope else ""
     but = f"; drawn at random, so not compared: {drawn}" if drawn else ""
     if part.unsure:
-        return f"CANNOT TELL on {several(len(part.runs), 'input')}: {part.unsure[0]}{but}{gaps}"
-    return f"{'verified' if part.equal else 'DIFFERENT'} {part.where_compared}{but}{gaps}"
+        return f"CANNOT TELL {of}on {several(len(part.runs), 'input')}: {part.unsure[0]}{but}{gaps}"
+    return f"{'verified' if part.equal else 'DIFFERENT'} {of}{part.where_compared}{but}{gaps}"

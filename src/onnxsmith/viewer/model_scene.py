@@ -38,6 +38,11 @@ class Viewed:
     notes: list[str]
     file: ModelFile | None
 
+    @property
+    def constants(self) -> int:
+        """Returns the number of Constant nodes, which are shown at the nodes that read them."""
+        return _constants(self.source, self.scene)
+
 
 def viewed(source: ir.Model, path: Path | None, shapes: str) -> Viewed:
     """Makes the scene of a model whose values have types. `shapes` says where the types come from."""
@@ -65,8 +70,12 @@ def viewed(source: ir.Model, path: Path | None, shapes: str) -> Viewed:
     return Viewed(source, model, numbering.nodes, numbering.values, rooms.aliases, [*notes, *rooms.notes], file)
 
 
+def _constants(source: ir.Model, model: scene.Model) -> int:
+    return sum(1 for _ in walk.all_nodes(source)) - len(model.nodes.name)
+
+
 def _facts(source: ir.Model, model: scene.Model, path: Path | None, shapes: str) -> list[tuple[str, str]]:
-    constants = sum(1 for _ in walk.all_nodes(source)) - len(model.nodes.name)
+    constants = _constants(source, model)
     weights = sum(one.bytes for one in model.constants.values())
     producer = " ".join(text for text in (source.producer_name, source.producer_version) if text)
     rows = [

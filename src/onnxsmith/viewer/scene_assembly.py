@@ -11,7 +11,7 @@ import onnx_ir as ir
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.capture import Program
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, nodes_and_constants, several
 from onnxsmith.comparison.graphs.graph_differences import Found
 from onnxsmith.comparison.graphs.model_pairs import paired
 from onnxsmith.graph.files.load import Source, load
@@ -93,7 +93,7 @@ def _whole(made: _Models, found: Laid) -> scene.Scene:
         program = listed(own, "the metadata of the nodes", last.source, last.scene, last.nodes)
     headline = " → ".join(model.name for model in models)
     if made.difference is None:
-        headline += f": {several(len(models[0].nodes.name), 'node')}"
+        headline += f": {nodes_and_constants(len(models[0].nodes.name), made.shown[0].constants)}"
     else:
         headline += f": {made.unrelated or _difference(made.difference)}"
     overlays, warnings = found.overlays, found.warnings

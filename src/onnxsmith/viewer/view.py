@@ -89,13 +89,14 @@ def view(
     whole.notes += notes
     files = {Path(output): page.encode()} if output else {}
     _write({**files, **pictures})
-    parts: tuple[Part, ...] = (_part(whole, found), written(targets)) if targets else (_part(whole, found),)
+    part = _part(whole, shown, found)
+    parts: tuple[Part, ...] = (part, written(targets)) if targets else (part,)
     headline = "; ".join([whole.headline, *whole.warnings, *(one.short for one in found.missing)])
     report = Report("view", Verdict.DONE, parts, notes=tuple(whole.notes), headline=headline)
     return Result(report, path=Path(output) if output else None, page=page)
 
 
-def _part(whole: scene.Scene, found: Laid) -> View:
+def _part(whole: scene.Scene, shown: Sequence[Viewed], found: Laid) -> View:
     pairs = None
     if whole.difference is not None:
         pairs = dict.fromkeys(_STATES, 0)
@@ -119,6 +120,7 @@ def _part(whole: scene.Scene, found: Laid) -> View:
         found.origins,
         _otherwise(whole.difference),
         _of_weights(whole.difference),
+        {name: one.constants for name, one in zip(names, shown, strict=True)},
     )
 
 

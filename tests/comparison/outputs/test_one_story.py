@@ -36,10 +36,13 @@ def test_if_the_outputs_differ_nothing_is_said_of_outputs_that_agree() -> None:
     assert "agree" not in result.report.headline + said(result.report.part(Verification))
 
 
-def test_the_effect_on_the_outputs_is_called_a_root_mean_square() -> None:
+def test_the_effect_on_the_outputs_has_the_measure_of_the_tables() -> None:
     found, result = layers_of(chain(CHAIN), chain(CHAIN, s=0.5 * (1 + 1e-4), t=2.4))
     texts = [block.text for block in found.blocks() if isinstance(block, Text)]
-    assert any("of their scale off in root mean square, else" in text for text in texts)
+    outputs = [layer.inherited for layer in found.layers if layer.paired_by == "port"]
+    assert found.left is not None
+    assert found.left[0] == max(outputs)
+    assert any(f"is off by {found.left[1]:.2g} of its scale, else {max(outputs):.2g}" in text for text in texts)
     assert any("its worst element is off by" in text for text in texts)
     assert "its worst element is off by" in result.report.problems[-1].why
 

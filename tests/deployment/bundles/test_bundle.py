@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from rich.console import Console
 
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.target_checks import Bundle, BundleCheck
+from onnxsmith.cli.render.terminal import show
 from onnxsmith.deployment.bundles import clients, identifiers
 from onnxsmith.deployment.bundles.forms.python_runners import Python
 from tests.deployment.bundles.models import HOSTILE, checks, identity, linear, manifest, written
@@ -250,3 +253,12 @@ def test_literals_mean_the_text() -> None:
         assert json.loads(identifiers.javascript(name)) == name
         plain = ast.literal_eval("b" + identifiers.c(name)).decode()
         assert plain == name
+
+
+def test_why_parts_were_not_run_is_said_once(tmp_path: Path) -> None:
+    report = onnxsmith.bundle(linear(tmp_path), tmp_path / "o", form="tensorrt").report
+    why = "building and running a plan needs an NVIDIA GPU and TensorRT"
+    assert f"; trtexec line, TensorRT runners: not run: {why}; " in report.headline
+    with io.StringIO() as printed:
+        show(report, Console(file=printed, width=400))
+        assert printed.getvalue().count(why) == 1

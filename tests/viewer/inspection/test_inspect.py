@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Facts, Report, Table
 from onnxsmith.base.report.parts.item_views import ModelText, NodeTable, NodeView, Operand, TensorView
-from onnxsmith.base.report.parts.model_summary import MacTerm, ModelSummary, Module
+from onnxsmith.base.report.parts.model_summary import Costs, MacTerm, ModelSummary, Module
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.commands.inspect import Inspect
 from onnxsmith.graph.files.load import Source
@@ -82,7 +82,8 @@ def test_the_outline_counts_subgraphs_and_functions() -> None:
     assert not report.problems
     assert (found.producer, found.ir_version, found.graph) == ("by hand 1", 10, "main")
     assert found.opsets == {"": 20, "local": 1}
-    assert found.nodes == 7
+    assert (found.nodes, found.constant_nodes) == (7, 1)
+    assert report.headline.startswith("main: 7 nodes and 1 Constant, 1 parameter, ")
     assert (found.operators["If"], found.operators["Constant"]) == (2, 1)
     assert (found.subgraphs, found.nesting) == (4, 2)
     (function,) = found.functions
@@ -93,6 +94,19 @@ def test_the_outline_counts_subgraphs_and_functions() -> None:
         ("initializers", "float", 1, 1, 4),
         ("constants", "float", 1, 1, 4),
     ]
+
+
+def test_shapes_are_no_parameters() -> None:
+    """The outline, its headline and its costs count the same parameters."""
+    made = from_text("""<ir_version: 8, opset_import: ["": 17]>
+        g (float[2,3] x) => (float[3,2] y) <float[2] b = {1, 2}, int64[2] shape = {3, 2}>
+        { r = Reshape(x, shape) y = Add(r, b) }""")
+    report = same(inspect(made, costs=True))
+    assert report.part(ModelSummary).parameters == report.part(Costs).parameters == 2
+    assert report.headline == "g: 2 nodes, 2 parameters, 1 in, 1 out"
+    shown = next(iter(report.part(ModelSummary).blocks()))
+    assert isinstance(shown, Facts)
+    assert ("parameters", "2") in shown.rows
 
 
 def test_an_input_with_an_initializer_has_a_default() -> None:

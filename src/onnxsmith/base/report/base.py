@@ -155,6 +155,9 @@ class Part(ABC):
     title: ClassVar[str]
     recorded: ClassVar[tuple[str, ...]] = ()
     """The fields that a verification record keeps: what was compared, and with which outcome. No times, no machines."""
+    is_lossy: ClassVar[bool] = False
+    """Whether the result differs from the given model on purpose. `--quiet` then prints the headline, which says what
+    it costs."""
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:

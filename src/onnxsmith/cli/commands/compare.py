@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Compare(Command):
     """Compare two models on the same inputs.
 
-    The exit status is 0 if the models agree and 1 if they differ.
+    Symbolic dimensions are compared at several sizes, which the report lists; --dim chooses them. The exit status is 0
+    if the models agree and 1 if they differ.
 
     REFERENCE and CANDIDATE are each one of: m.onnx; m.onnx@reference (on that runtime); m.onnx@onnxruntime:disable
     (with that optimization level); file.py:factory (the torch module that the factory returns); m.pt2 (a program of

@@ -106,6 +106,8 @@ def _summary(models: Models, found: Found, counted: Counted, names: list[Renamin
     return Difference(
         old_nodes=walk.count_nodes(models[0]),
         new_nodes=walk.count_nodes(models[1]),
+        old_constants=walk.count_constants(models[0]),
+        new_constants=walk.count_constants(models[1]),
         paired=len(found.pairs.nodes),
         equal=len(found.pairs.nodes) - changed,
         weights=len(found.weights.pairs()),

@@ -25,7 +25,7 @@ from onnxsmith.comparison.outputs.undoing_patches import attributes_patch
 from onnxsmith.graph.structure.walk import node_label
 from onnxsmith.graph.surgery.raising import raised
 from onnxsmith.verification.by_layer.alignment import Pair
-from onnxsmith.verification.by_layer.error_effects import apart
+from onnxsmith.verification.by_layer.error_effects import apart, farthest
 from onnxsmith.verification.by_layer.isolated_runs import Trial
 from onnxsmith.verification.by_layer.layer_comparison import Request
 from onnxsmith.verification.by_layer.onnx_tap import OnnxTap
@@ -55,10 +55,11 @@ _SHOWN = 6
 
 @dataclass(frozen=True)
 class _Outputs:
-    """The distance of the outputs from the reference. `apart` is the worst root mean square over its scale. `agree`
-    says whether all agree except for rounding."""
+    """The distance of the outputs from the reference. `apart` is the worst root mean square over its scale, `farthest`
+    the difference of the worst element, as reports show it. `agree` says whether all agree except for rounding."""
 
     apart: float
+    farthest: float
     agree: bool
 
 
@@ -278,12 +279,12 @@ class _Trying:
             return None
 
     def _judged(self, values: Values) -> _Outputs:
-        agree, most = True, 0.0
+        agree, most, worst = True, 0.0, 0.0
         for name in self._names:
             ours, theirs = self._reference[name], values[name]
             agree = agree and not value_difference(ours, theirs, self._roundings[name]).reason
-            most = max(most, apart(ours, theirs))
-        return _Outputs(float(most), agree)
+            most, worst = max(most, apart(ours, theirs)), max(worst, farthest(ours, theirs))
+        return _Outputs(float(most), float(worst), agree)
 
     def _is_beyond(self, values: Values) -> bool:
         """Whether an output differs by more than the rounding of the reference's own dtypes. A Cast to float16 that
@@ -305,8 +306,8 @@ class _Trying:
             known.node.name or "" if known is not None else "",
             self._ops.get(attempt.node, ""),
             attempt.changes,
-            before.apart,
-            after.apart,
+            before.farthest,
+            after.farthest,
             after.agree and after.apart <= _GONE * before.apart,
             attempt.patch,
         )

@@ -101,7 +101,7 @@ def blamed(layers: Layers, candidate: str, *, outputs_agree: bool = False) -> tu
         tried = (
             "all outputs agree"
             if cause.agrees
-            else f"the outputs are {cause.after:.2g} of their scale off in root mean square, else {cause.before:.2g}"
+            else f"the worst element of the outputs is off by {cause.after:.2g} of its scale, else {cause.before:.2g}"
         )
         why.append(f"the graphs differ there: {cause.said()}; with that undone, {tried}")
     reason = first.reason or "the graphs differ there"

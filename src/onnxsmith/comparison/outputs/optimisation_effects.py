@@ -16,7 +16,7 @@ from onnxsmith.comparison.outputs.candidate_state import Met
 from onnxsmith.comparison.outputs.comparison_setup import Compared
 from onnxsmith.comparison.outputs.sides import SideSource, renamed
 from onnxsmith.comparison.outputs.single_input_layers import without_optimisations
-from onnxsmith.verification.by_layer.error_effects import apart
+from onnxsmith.verification.by_layer.error_effects import farthest
 from onnxsmith.verification.by_layer.pair_difference import value_difference
 from onnxsmith.verification.inputs.generate import Feed
 from onnxsmith.verification.rounding import Rounding
@@ -27,8 +27,8 @@ _LEVELS = ("basic", "extended", "all")
 
 @dataclass(frozen=True)
 class _Moved:
-    """An output of one side that its runtime's optimisations move from `level` on. `size` is the difference relative to
-    the output's scale, in root mean square."""
+    """An output of one side that its runtime's optimisations move from `level` on. `size` is the difference of the
+    worst element, relative to scale."""
 
     label: str
     output: str
@@ -82,7 +82,7 @@ def _moved(side: SideSource, read: Compared, feed: Feed, changed: Mapping[str, b
         own, allowed = names[name], read.tolerances.get(name)
         first = next((level for level in _LEVELS if _differs(plain[own], runs[level][own], allowed)), None)
         if first is not None:
-            found.append(_Moved(side.label, name, first, float(apart(plain[own], runs[first][own]))))
+            found.append(_Moved(side.label, name, first, float(farthest(plain[own], runs[first][own]))))
     return max(found, key=lambda one: one.size, default=None)
 
 

@@ -22,7 +22,7 @@ from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts.target_checks import Bundle, BundleCheck
+from onnxsmith.base.report.parts.target_checks import Bundle, BundleCheck, checks_said
 from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
@@ -335,7 +335,6 @@ def _report(
         *recorded.notes,
         *form.notes(content),
         *_renamed(content),
-        *(f"{one.name}: not run: {one.detail}" for one in checks if one.state == "not run"),
     )
     part = Bundle(
         model=shown,
@@ -347,7 +346,7 @@ def _report(
         notes=notes,
     )
     gaps = (
-        [str(one) for one in checks]
+        checks_said(checks)
         + list(recorded.notes)
         + [one.what for one in stuck]
         + ([] if file is not None else ["no licence given"])

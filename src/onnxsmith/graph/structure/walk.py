@@ -125,6 +125,11 @@ def count_nodes(model: ir.Model) -> int:
     return sum(node.op_type != "Constant" or node.domain != "" for node in all_nodes(model))
 
 
+def count_constants(model: ir.Model) -> int:
+    """Counts the `Constant` nodes of the model, which `count_nodes` leaves out."""
+    return sum(node.op_type == "Constant" and node.domain == "" for node in all_nodes(model))
+
+
 def histogram(model: ir.Model) -> dict[str, int]:
     """Counts the operators of the model, the most frequent first; operators of other domains have a prefix."""
     counts = Counter(op_name(node) for node in all_nodes(model))

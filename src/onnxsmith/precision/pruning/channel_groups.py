@@ -40,6 +40,11 @@ class Group:
         """Returns the axes of the group."""
         return tuple(slot for slot, _ in self.channels[0])
 
+    @property
+    def count(self) -> int:
+        """Returns the number of output channels of the layers: the unit of reports."""
+        return len(self.channels) * sum(self.each)
+
 
 @dataclass(frozen=True)
 class Channels:
@@ -57,6 +62,10 @@ class Channels:
     def fixed(self) -> tuple[Group, ...]:
         """Returns the groups that stay."""
         return tuple(group for group in self.groups if group.reason)
+
+    def count(self, some: Iterable[Channel]) -> int:
+        """Returns how many output channels of layers these channels of groups are: the unit of reports."""
+        return sum(len(at) for channel in some for slot, at in channel if slot in self.links.opened)
 
 
 def channels(model: ir.Model, keep: Iterable[str] = ()) -> Channels:

@@ -244,12 +244,12 @@ class _Pruning:
         kept = kept_without(self._found, gone)
         model = pruned(self._work.model, kept)
         rejoined(model, self._work.copies)
-        return model, kept, len(gone)
+        return model, kept, self._found.count(gone)
 
     def _size(self, share: float) -> int:
         """Counts the channels that a share removes. The count grows with the share, so that shares with equal counts
         are the same cut."""
-        return len(self._choice.gone(self._found.free, self._scores, share))
+        return self._found.count(self._choice.gone(self._found.free, self._scores, share))
 
     def _none_at(self, share: float) -> OnnxsmithError:
         least = next((one for one in range(math.floor(100 * share) + 1, 100) if self._size(one / 100)), None)
@@ -347,16 +347,18 @@ class _Pruning:
         layers = pruning_report.layers(self._work.model, found, done.kept)
         before = self._counting.of(self._work.model)
         after = None if done.model is None else self._counting.of(done.model)
+        fixed = pruning_report.fixed(self._work.model, found, done.kept, self._choice)
+        free = sum(group.count for group in found.free)
         return Pruning(
             share=done.share,
             by=self._measure.title,
             is_global=self._choice.is_global,
             multiple=self._choice.multiple,
-            channels=sum(len(group.channels) for group in found.groups),
+            channels=free + sum(one.count for one in fixed if not one.is_free),
             removed=done.removed,
-            free=sum(len(group.channels) for group in found.free),
+            free=free,
             layers=layers,
-            fixed=pruning_report.fixed(self._work.model, found, done.kept, self._choice),
+            fixed=fixed,
             parameters_before=self._counting.of(own_weights(self.loaded)).parameters,
             parameters_after=None if after is None else after.parameters,
             macs_before=before.macs,

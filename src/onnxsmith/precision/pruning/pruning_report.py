@@ -113,7 +113,7 @@ def layers(model: ir.Model, found: Channels, kept: Kept) -> tuple[PrunedLayer, .
 def fixed(model: ir.Model, found: Channels, kept: Kept, choice: Choice) -> tuple[FixedChannels, ...]:
     """Returns the groups that keep all channels, including those that lose none because of the share or the
     multiple."""
-    stay = [FixedChannels(group.layers, len(group.channels), group.reason) for group in found.fixed]
+    stay = [FixedChannels(group.layers, group.count, group.reason) for group in found.fixed]
     whole = idle(found, choice, kept) if kept else ()
     return (*stay, *whole, *unfollowed(model, found))
 
@@ -130,7 +130,7 @@ def notes(model: ir.Model) -> Iterator[str]:
 def idle(found: Channels, choice: Choice, kept: Kept | None = None) -> tuple[FixedChannels, ...]:
     """Returns the groups that could lose channels but lose none."""
     return tuple(
-        FixedChannels(group.layers, len(group.channels), _why_idle(group, choice))
+        FixedChannels(group.layers, group.count, _why_idle(group, choice), is_free=True)
         for group in found.free
         if not any(slot in (kept or {}) for slot in group.slots)
     )

@@ -144,8 +144,7 @@ def judge(trial: Trial, found: Found) -> None:
     _follow(trial, [look for look in found.looks if _is_suspect(look) and not look.verdict], found)
     found.culprits.sort(key=_importance(trial, found.culprits, effects))
     if found.culprits:
-        left = left_without(trial, found.culprits[0])
-        found.left = None if left is None else (left.present, left.absent)
+        found.left = left_without(trial, found.culprits[0])
     for look in found.looks:
         if not look.verdict:
             look.verdict = "inherited" if look.inherited.reason else "equal"

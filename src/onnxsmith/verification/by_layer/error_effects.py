@@ -21,7 +21,7 @@ from onnxsmith.verification.by_layer.pair_difference import Look, mismatch, valu
 from onnxsmith.verification.metrics.base import widen
 from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.rounding import FACTOR
-from onnxsmith.verification.value_comparison import is_float
+from onnxsmith.verification.value_comparison import difference, is_float
 
 _MOST = 0.6
 """Separates a fault from a harmless difference. An error is a fault if the output's difference contains at least this
@@ -117,14 +117,14 @@ def returns(trial: Trial, look: Look, right: Collection[str]) -> bool:
     )
 
 
-def left_without(trial: Trial, look: Look) -> Effect | None:
-    """Returns the difference of the worst output in two runs: in the plain run, and with the reference's value at this
-    tensor and all other tensors computed from the inputs. Returns None if the candidate cannot compute from the
-    reference's value."""
+def left_without(trial: Trial, look: Look) -> tuple[float, float] | None:
+    """Returns the difference of the worst output in two runs, that of its worst element: in the plain run, and with the
+    reference's value at this tensor and all other tensors computed from the inputs. Returns None if the candidate
+    cannot compute from the reference's value."""
     made = trial.made_with(look.pair.candidate)
     outputs = [pair.candidate for pair in trial.pairs if pair.how == "port"]
     if not outputs:
-        return Effect()
+        return 0.0, 0.0
     reference, plain = trial.reference([*outputs, *made]), trial.candidate({}, outputs)
     computed = [name for name in outputs if name not in made]
     healed = {name: reference[name] for name in outputs}
@@ -134,8 +134,8 @@ def left_without(trial: Trial, look: Look) -> Effect | None:
         except OnnxsmithError as error:
             refuse_other_than_shapes(error)
             return None
-    found = [_effect(reference[name], plain[name], healed[name]) for name in outputs]
-    return max(found, key=lambda one: one.present)
+    worst = max(outputs, key=lambda name: apart(reference[name], plain[name]))
+    return farthest(reference[worst], plain[worst]), farthest(reference[worst], healed[worst])
 
 
 def refuse_other_than_shapes(error: OnnxsmithError) -> None:
@@ -159,6 +159,15 @@ def _effect(reference: Value, present: Value, absent: Value) -> Effect:
     size = float(move @ move)
     other = min(sizes[1], sizes[2]) / (sizes[0] * np.sqrt(max(move.size, 1)))
     return Effect(*sizes, part=float(move @ wrong) / size if size else 0.5, doubt=float(other))
+
+
+def farthest(reference: Value, candidate: Value) -> float:
+    """Returns the difference of the worst element, relative to scale: the measure of reports. Infinite if the values
+    cannot be compared."""
+    if isinstance(reference, np.ndarray) and isinstance(candidate, np.ndarray) and is_float(reference):
+        reference, candidate = widen(reference), widen(candidate)
+    found = difference(reference, candidate, np.inf)
+    return found.worst_rel or (np.inf if found.reason else 0.0)
 
 
 def apart(a: Value, b: Value, scale_of: Value = None) -> float:

@@ -73,7 +73,8 @@ def beyond_noise(reference: Value, computed: Value, rounding: Rounding) -> str:
     spread, factor = rms(apart) / scale, float(truth @ apart) / float(truth @ truth)
     if spread > _SPREAD * usual:
         return (
-            f"its elements are {spread:.2g} of its scale off in root mean square, where quantisers explain {usual:.2g}"
+            f"the root mean square of the differences is {spread:.2g} of the tensor's, where quantisers explain "
+            f"{usual:.2g}"
         )
     if abs(factor) > usual:
         return f"it is {1 + factor:.4g} times the reference, where quantisers explain {usual:.2g} more or less"

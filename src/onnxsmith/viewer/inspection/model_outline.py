@@ -19,7 +19,7 @@ from onnxsmith.base.report.parts.model_summary import (
     Port,
     Weights,
 )
-from onnxsmith.base.words import several
+from onnxsmith.base.words import nodes_and_constants, several
 from onnxsmith.graph.reading.exact_text import dtype_name
 from onnxsmith.graph.reading.scopes import Scope, function_name, nodes, scopes
 from onnxsmith.graph.reading.weights import Held, is_constant, readable
@@ -27,7 +27,7 @@ from onnxsmith.graph.structure import provenance, walk
 from onnxsmith.graph.structure.signature import Port as SignaturePort
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.structure.walk import op_name
-from onnxsmith.viewer.inspection.costs.cost_totals import without_products
+from onnxsmith.viewer.inspection.costs.cost_totals import stored, without_products
 from onnxsmith.viewer.inspection.mac_rules.base import Products, rule_of
 
 _ONNX_DOMAINS = {"", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview", "ai.onnx.preview.training"}
@@ -62,8 +62,10 @@ def summary(model: ir.Model, shaped: ir.Model, path: Path | None, tensors: Seque
         inputs=tuple(_port(port) for port in ports.inputs),
         outputs=tuple(_port(port) for port in ports.outputs),
         weights=_weights(tensors),
+        parameters=sum(group.parameters for group in stored(model, lambda _: ()).values()),
         missing=tuple(item.name for item in tensors if item.missing),
         nodes=walk.count_nodes(model),
+        constant_nodes=walk.count_constants(model),
         subgraphs=sum(place.depth > 0 for place in places),
         nesting=max(place.depth for place in places),
         operators=walk.histogram(model),
@@ -148,7 +150,8 @@ def headline(part: ModelSummary) -> str:
     """Writes the summary as one line."""
     name = Path(part.path).name if part.path else part.graph or "the model"
     ports = f"{len(part.inputs)} in, {len(part.outputs)} out"
-    return f"{name}: {several(part.nodes, 'node')}, {several(part.elements, 'weight')}, {ports}"
+    counted = nodes_and_constants(part.nodes, part.constant_nodes)
+    return f"{name}: {counted}, {several(part.parameters, 'parameter')}, {ports}"
 
 
 # Counts the multiply-accumulates of a model's outline: those of the main graph, by the rules of `mac_rules/`.

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from onnxsmith.base.report.base import Block, Facts, Part, Places, Table, Text, Tone, facts
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone, facts
+from onnxsmith.base.words import constants_change, first_few, several
 
 _RULES = 3
 """Rules that one line names. A choice."""
@@ -107,7 +107,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class Simplification(Part):
-    """The result of a simplification. Node counts include subgraphs and functions, but not Constant nodes.
+    """The result of a simplification. Node counts include subgraphs and functions, but not Constant nodes, which
+    `constants_before` and `constants_after` count.
     `switched_off` are rewrites that were undone because the model differed after them. `misdeclared` counts the
     intermediate tensors that the file declared with a wrong shape or dtype."""
 
@@ -123,6 +124,8 @@ class Simplification(Part):
     notes: tuple[str, ...] = ()
     switched_off: tuple[Entry, ...] = ()
     misdeclared: int = 0
+    constants_before: int = 0
+    constants_after: int = 0
 
     def line(self) -> str:
         said = [f"{self.nodes_before:,} → {several(self.nodes_after, 'node')}"]
@@ -139,9 +142,10 @@ class Simplification(Part):
         return "; ".join(said)
 
     def blocks(self) -> Iterator[Block]:
-        yield Facts(
+        yield facts(
             (
                 ("nodes", f"{self.nodes_before} → {self.nodes_after}"),
+                ("Constant nodes", constants_change(self.constants_before, self.constants_after)),
                 ("initializers", f"{self.initializers_before} → {self.initializers_after}"),
             )
         )

@@ -103,9 +103,9 @@ class Inside:
 @dataclass(frozen=True)
 class Cause:
     """The difference between the two graphs that explains the error: how the candidate's `node` differs from its
-    counterpart `reference`, as `changes`. It was tried on a copy: `before` is the difference of the worst output, as
-    root mean square over its scale; `after` is the same with the node as in the reference. `agrees` says whether all
-    outputs then agree."""
+    counterpart `reference`, as `changes`. It was tried on a copy: `before` is the difference of the outputs' worst
+    element, relative to scale; `after` is the same with the node as in the reference. `agrees` says whether all outputs
+    then agree."""
 
     node: str
     reference: str
@@ -134,7 +134,8 @@ class Layers(Part):
 
     `layers` are in the candidate's order. `culprits` are the names of the layers with an error of their own, in that
     order; those that matter little for the outputs come last. `left` has two numbers for the output that differs most:
-    its root mean square difference over its scale, and the same after the first culprit got the reference's value.
+    the difference of its worst element, relative to scale, and the same after the first culprit got the reference's
+    value.
 
     `share` is the share of paired tensors, on the side with fewer tensors. `paired` counts pairs by the method that
     found them. `only_reference` and `only_candidate` have no pair. `pattern` says how the first culprit differs if that
@@ -257,8 +258,8 @@ class Layers(Part):
             yield Text(f"tried: with the reference's {nodes}, all outputs agree", Tone.GOOD)
         else:
             yield Text(
-                f"tried: with the reference's {nodes}, the outputs are {found.after:.2g} of their scale off in root "
-                f"mean square, else {found.before:.2g}: there is more than one difference",
+                f"tried: with the reference's {nodes}, the worst element of the outputs is off by {found.after:.2g} "
+                f"of its scale, else {found.before:.2g}: there is more than one difference",
                 Tone.WARN,
             )
 
@@ -266,7 +267,7 @@ class Layers(Part):
         if absent >= present:
             return "no output shows the error"
         return (
-            f"with the reference's value there, the outputs are {absent:.2g} of their scale off in root mean square, "
+            f"with the reference's value there, the worst element of the outputs is off by {absent:.2g} of its scale, "
             f"else {present:.2g}"
         )
 

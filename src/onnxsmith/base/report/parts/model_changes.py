@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from onnxsmith.base.report.base import Block, Part, Places, Table, Text, facts
 from onnxsmith.base.report.parts._text import dims
 from onnxsmith.base.report.parts.edits import Entry
-from onnxsmith.base.words import first_few, several, shortened
+from onnxsmith.base.words import constants_change, first_few, several, shortened
 
 _ROWS_IN_TERMINAL = 20
 """Rows of each table in a terminal. A choice: less than a screen."""
@@ -432,11 +432,11 @@ def _four(value: float | None) -> str:
 @dataclass(frozen=True)
 class Difference(Part):
     """Counts of the differences of two models. `old_nodes` and `new_nodes` are the nodes without `Constant` nodes,
-    `paired` the nodes that both models have, `equal` the pairs in which nothing changed. `weights` are the compared
-    pairs of weights, `elements` their elements in the old model. `changes` are the differences by kind, `ignored` those
-    that the caller ignores, `names` those in names only. `otherwise` are the nodes without a partner that compute the
-    same as nodes of the other model, and the regions that they form. `of_weights` are the nodes without a partner that
-    compute only from stored tensors."""
+    which `old_constants` and `new_constants` count, `paired` the nodes that both models have, `equal` the pairs in
+    which nothing changed. `weights` are the compared pairs of weights, `elements` their elements in the old model.
+    `changes` are the differences by kind, `ignored` those that the caller ignores, `names` those in names only.
+    `otherwise` are the nodes without a partner that compute the same as nodes of the other model, and the regions that
+    they form. `of_weights` are the nodes without a partner that compute only from stored tensors."""
 
     title = "Difference"
     recorded = (
@@ -464,12 +464,15 @@ class Difference(Part):
     names: dict[str, int]
     otherwise: dict[str, int] = field(default_factory=dict)
     of_weights: dict[str, int] = field(default_factory=dict)
+    old_constants: int = 0
+    new_constants: int = 0
 
     def blocks(self) -> Iterator[Block]:
         nodes = f"{self.old_nodes:,} → {self.new_nodes:,}, {self.paired:,} in both, {self.equal:,} of them unchanged"
         yield facts(
             [
                 ("nodes", nodes),
+                ("Constant nodes", constants_change(self.old_constants, self.new_constants)),
                 ("weights compared", f"{self.weights:,} ({several(self.elements, 'element')})" if self.weights else ""),
                 ("differences", _counted(self.changes) or "none"),
                 ("ignored", _counted(self.ignored)),

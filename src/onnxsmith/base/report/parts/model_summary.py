@@ -113,10 +113,11 @@ class Macs:
 class ModelSummary(Part):
     """The outline of a model.
 
-    `path` is "" and `bytes` None for a model in memory. `nodes` includes subgraphs and functions, but not `Constant`.
-    `nesting` is the depth of subgraphs, 0 without any. `operators` counts every node by operator, the most frequent
-    first. `foreign` lists operators, by domain, that neither ONNX nor the model defines. `missing` lists the tensors
-    whose values cannot be read.
+    `path` is "" and `bytes` None for a model in memory. `nodes` includes subgraphs and functions, but not `Constant`
+    nodes, which `constant_nodes` counts. `parameters` are the elements of weights, as `--costs` counts them: no
+    integers such as shapes. `nesting` is the depth of subgraphs, 0 without any. `operators` counts every node by
+    operator, the most frequent first. `foreign` lists operators, by domain, that neither ONNX nor the model defines.
+    `missing` lists the tensors whose values cannot be read.
     """
 
     title = "Model"
@@ -144,6 +145,8 @@ class ModelSummary(Part):
     foreign: dict[str, tuple[str, ...]]
     macs: Macs
     modules: tuple[Module, ...]
+    parameters: int = 0
+    constant_nodes: int = 0
 
     @property
     def elements(self) -> int:
@@ -184,6 +187,8 @@ class ModelSummary(Part):
                 ("graph", self.graph),
                 ("description", self.doc),
                 ("nodes", f"{self.nodes:,}"),
+                ("Constant nodes", f"{self.constant_nodes:,} more" if self.constant_nodes else None),
+                ("parameters", f"{self.parameters:,}"),
                 ("subgraphs", f"{inside}, nested {self.nesting} deep" if self.subgraphs else None),
                 *((f"foreign domain {domain}", ", ".join(ops)) for domain, ops in self.foreign.items()),
                 ("multiply-adds", self.macs.total() if self._short_sum() else None),

@@ -27,11 +27,13 @@ class PrunedLayer:
 
 @dataclass(frozen=True)
 class FixedChannels:
-    """Channels that cannot be removed: the layers that compute them, their number, and the reason."""
+    """Channels that stay: the layers that compute them, their number, and the reason. `is_free` is whether they could
+    be removed, and only the share or the multiple keeps them."""
 
     layers: tuple[str, ...]
     count: int
     reason: str
+    is_free: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,10 +52,10 @@ class Pruning(Part):
     """The result of removing channels.
 
     `share` is the requested share of each group's channels, or with `is_global` of all channels; `by` is the measure
-    that ordered them. `removed` of `channels` were removed, where a channel counts once for all layers that it goes
-    through; `free` channels could be removed. `multiple` is None if wide layers keep a multiple of 8. `macs_before` and
-    `macs_after` are the multiply-adds of one run at `sizes` of the symbolic dimensions. They are None if they could not
-    be counted: `uncounted` says why, or which operators they leave out.
+    that ordered them. `removed` of `channels` were removed, and `free` of them could be removed; all counts are output
+    channels of layers, so that channels of two layers that go together are two. `multiple` is None if wide layers keep
+    a multiple of 8. `macs_before` and `macs_after` are the multiply-adds of one run at `sizes` of the symbolic
+    dimensions. They are None if they could not be counted: `uncounted` says why, or which operators they leave out.
 
     `score` names the measure of `before` and `after`, `better` is `higher` or `lower`, `bound` is the worst score that
     the budget allows, None without a budget. `labelled` is whether the score compares with labels of the data instead
@@ -62,6 +64,7 @@ class Pruning(Part):
     """
 
     title = "Pruning"
+    is_lossy = True
     recorded = (
         "share",
         "by",
@@ -159,9 +162,10 @@ class Pruning(Part):
         said = [f"{several(len(self.layers), 'layer')} narrower" if self.layers else "no layer is narrower"]
         if self.parameters_after is not None:
             said.append(f"parameters {_change(self.parameters_before, self.parameters_after)}")
-        if self.fixed:
-            count = several(sum(one.count for one in self.fixed), "channel")
-            said.append(f"{count} cannot be removed: {first_few([one.reason for one in self.fixed], 1)}")
+        pinned = [one for one in self.fixed if not one.is_free]
+        if pinned:
+            count = f"{self.channels - self.free:,} of {several(self.channels, 'channel')}"
+            said.append(f"{count} cannot be removed: {first_few([one.reason for one in pinned], 1)}")
         return "; ".join(said)
 
     def blocks(self) -> Iterator[Block]:
@@ -188,7 +192,7 @@ class Pruning(Part):
             yield self._table()
         if self.fixed:
             yield Table(
-                ("channels that must stay", "channels", "why"), tuple(_fixed(one) for one in self.fixed), right=(1,)
+                ("layers whose channels stay", "channels", "why"), tuple(_fixed(one) for one in self.fixed), right=(1,)
             )
         if len(self.curve) > 1:
             yield self._curve()

@@ -76,6 +76,7 @@ class Quantisation(Part):
     """
 
     title = "Precision"
+    is_lossy = True
     recorded = (
         "to",
         "method",
@@ -292,8 +293,8 @@ class KeptNode:
 
 @dataclass(frozen=True)
 class InFile:
-    """Counts in the file of the mixed model: all `nodes`, nodes with a `narrow` output, `casts` between dtypes, float
-    `weights`, and the `weights_narrow` among them."""
+    """Counts in the file of the mixed model: `nodes` without Constants, nodes with a `narrow` output, `casts` between
+    dtypes, float `weights`, and the `weights_narrow` among them."""
 
     nodes: int
     narrow: int
@@ -321,6 +322,7 @@ class Precision(Part):
     """
 
     title = "Precision"
+    is_lossy = True
     recorded = ("to", "nodes", "candidates", "narrow", "kept", "tolerance", "before", "after", "checked", "notes")
 
     to: str

@@ -229,6 +229,10 @@ def _given(check: TargetCheck, model: str, names: Sequence[str]) -> str:
     )
 
 
+NOT_RUN = "not run"
+"""Is the state of a check whose client is not on this machine."""
+
+
 @dataclass(frozen=True)
 class BundleCheck:
     """A check of one part of a bundle in its client, the program that will load it.
@@ -245,14 +249,22 @@ class BundleCheck:
     tolerance: float | None = None
 
     def __str__(self) -> str:
-        if self.state == "not run":
-            return f"{self.name}: not run: {self.detail}"
         within = f" to {self._allowed}" if self.state == "equal" and self.tolerance is not None else ""
         return f"{self.name}: ran, {self.state}{within} ({self.detail})"
 
     @property
     def _allowed(self) -> str:
         return "" if self.tolerance is None else f"{self.tolerance:.2g}".replace("e-0", "e-")
+
+
+def checks_said(checks: Sequence[BundleCheck]) -> list[str]:
+    """Returns the checks as clauses of a headline. A reason why several were not run is in it once."""
+    idle: dict[str, list[str]] = {}
+    for check in checks:
+        if check.state == NOT_RUN:
+            idle.setdefault(check.detail, []).append(check.name)
+    ran = [str(check) for check in checks if check.state != NOT_RUN]
+    return [*ran, *(f"{', '.join(names)}: {NOT_RUN}: {why}" for why, names in idle.items())]
 
 
 @dataclass(frozen=True)
@@ -284,7 +296,9 @@ class Bundle(Part):
         rows = []
         for check in self.checks:
             largest = "" if check.largest is None else f"{check.largest:.2g}"
-            rows.append((check.name, check.state, largest, check._allowed, check.detail))
+            # The headline says once why checks were not run.
+            detail = "" if check.state == NOT_RUN else check.detail
+            rows.append((check.name, check.state, largest, check._allowed, detail))
         yield Table(("part", "result", "largest difference", "allowed", "detail"), tuple(rows), right=(2, 3))
         for note in self.notes:
             yield Text(note, Tone.WARN)

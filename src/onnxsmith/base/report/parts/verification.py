@@ -202,7 +202,7 @@ class Verification(Part):
         """Returns the clause of a headline that says where models were compared: `on 4 inputs and 141 tensors
         inside`. Without runs, the graphs alone show that both are equal."""
         if not self.runs:
-            return "without a run: the same operators compute it from the same weights in both"
+            return "without a run: both models compute the compared tensors with the same operators and weights"
         inside = f" and {several(self.inside, 'tensor')} inside" if self.inside else ""
         return f"on {several(len(self.runs), 'input')}{inside}"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from onnxsmith.base.report.base import Bars, Block, Facts, Part, Table, Text, facts
 from onnxsmith.base.report.parts._text import size
 from onnxsmith.base.report.parts.model_changes import of_weights_text, otherwise_text
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, nodes_and_constants, several
 
 _FILES, _STAGES = 4, 3
 """Files, and stages of the time, that one line names. A choice."""
@@ -51,12 +51,12 @@ def _shown(file: Path) -> str:
 
 @dataclass(frozen=True)
 class View(Part):
-    """`nodes` and `rooms` are counts by model, `overlays` the titles of the overlays. For each part of a report,
-    `matched` has the number of its names that are nodes of the model, and the number of all its names. `pairs` counts
-    the pairs of nodes of two models by kind of change; None for one model. `lines` are lines of the captured program.
-    `origins` says for each report whether its hash is that of the model. `otherwise` counts the nodes without a partner
-    that compute the same as nodes of the other model, and the regions that they form; `of_weights` counts the nodes
-    without a partner that compute only from stored tensors."""
+    """`nodes`, `rooms` and `constants` (Constant nodes) are counts by model, `overlays` the titles of the overlays. For
+    each part of a report, `matched` has the number of its names that are nodes of the model, and the number of all its
+    names. `pairs` counts the pairs of nodes of two models by kind of change; None for one model. `lines` are lines of
+    the captured program. `origins` says for each report whether its hash is that of the model. `otherwise` counts the
+    nodes without a partner that compute the same as nodes of the other model, and the regions that they form;
+    `of_weights` counts the nodes without a partner that compute only from stored tensors."""
 
     title = "View"
 
@@ -69,12 +69,13 @@ class View(Part):
     origins: dict[str, str] = field(default_factory=dict)
     otherwise: dict[str, int] = field(default_factory=dict)
     of_weights: dict[str, int] = field(default_factory=dict)
+    constants: dict[str, int] = field(default_factory=dict)
 
     def blocks(self) -> Iterator[Block]:
         yield facts(
             [
                 *(
-                    (name, f"{several(count, 'node')} in {several(self.rooms[name], 'level')}")
+                    (name, f"{self._counted(name, count)} in {several(self.rooms[name], 'level')}")
                     for name, count in self.nodes.items()
                 ),
                 ("difference", _counted(self.pairs) if self.pairs is not None else None),
@@ -86,6 +87,9 @@ class View(Part):
                 ("program", several(self.lines, "line") if self.lines else None),
             ]
         )
+
+    def _counted(self, name: str, count: int) -> str:
+        return nodes_and_constants(count, self.constants.get(name, 0))
 
 
 def _counted(pairs: Mapping[str, int]) -> str:
