@@ -150,9 +150,9 @@ def test_a_shortage_names_the_limit_that_was_in_force(monkeypatch: pytest.Monkey
     wants_50_gb = "Failed to allocate memory for requested buffer of size 50000000000"
     monkeypatch.setenv(MEMORY, "6GB")
     found = _call_limits.shortage("tract", 6 * 10**9, "", "bad_alloc").problem
-    assert found.what == f"tract needed more than the 6.0 GB that {MEMORY} allows"
+    assert found.what == f"tract needed more than the 6 GB that {MEMORY} allows"
     assert cell_limits.advice(found.what, 25 * 10**9) == found.what, "that of the environment is the lower one"
-    assert cell_limits.advice(found.what, 6 * 10**9).endswith("6.0 GB that memory_limit of the plan allows")
+    assert cell_limits.advice(found.what, 6 * 10**9).endswith("6 GB that memory_limit of the plan allows")
     found = _call_limits.shortage("tract", 17 * 10**9, "", "bad_alloc", asked=25 * 10**9).problem
     assert "17.0 GB: the share that it may take of the memory that this machine had free" in found.what
     assert MEMORY not in found.fix
@@ -176,11 +176,11 @@ def test_a_shortage_in_the_step_itself_names_the_limit(said: str, monkeypatch: p
     report = {"verdict": "failed", "problems": [{**first, "fix": "call the factory in python and fix the error"}]}
     found = cell_limits.told(report, "export", 6 * 10**9)["problems"][0]
     assert (found["id"], found["where"]) == ("runtime/memory", "nets.py:15")
-    assert found["what"] == "export needed more than the 6.0 GB that memory_limit of the plan allows"
+    assert found["what"] == "export needed more than the 6 GB that memory_limit of the plan allows"
     assert cell_limits.advice(found["fix"], 6 * 10**9).endswith('memory_limit = "64GB" in the plan')
     assert cell_limits.told(report, "export", 0) == report
     assert cell_limits.ran_out(6 * 10**9) == (
-        "the process needed more than the 6.0 GB that memory_limit of the plan allows"
+        "the process needed more than the 6 GB that memory_limit of the plan allows"
     )
     monkeypatch.setattr(type(memory_limit.HERE), "most", lambda self: 5 * 10**9)
     assert "this machine had free" in cell_limits.told(report, "export", 6 * 10**9)["problems"][0]["what"]

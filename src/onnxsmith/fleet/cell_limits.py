@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from onnxsmith.base.words import byte_count
+from onnxsmith.base.words import byte_count, size
 from onnxsmith.runtimes._call_limits import MEMORY, in_force, is_shortage, shortage
 
 _ADVICE = re.compile(rf"{MEMORY}=(\w+)(?: \(0 for no limit\))?")
@@ -60,4 +60,4 @@ def ran_out(limit: int) -> str:
         return "the process ran out of memory"
     if in_force(limit) < limit:
         return "the process ran out of the memory that this machine had free"
-    return f"the process needed more than the {limit / 1e9:.1f} GB that {_OF_PLAN} allows"
+    return f"the process needed more than the {size(limit)} that {_OF_PLAN} allows"

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.system import machine, memory_limit
-from onnxsmith.base.words import byte_count
+from onnxsmith.base.words import byte_count, size
 
 MEMORY = "ONNXSMITH_MEMORY_LIMIT"
 """Names the environment variable for the limit in bytes: `500MB`, `16GB` in units of 1000, `16GiB` in units
@@ -181,9 +181,9 @@ def _beyond(limit: int, by: str, *, is_free: bool) -> str:
     if not limit:
         return "more memory than the machine has"
     if is_free:
-        return f"more than {limit / 1e9:.1f} GB: the share that it may take of the memory that this machine had free"
+        return f"more than {size(limit)}: the share that it may take of the memory that this machine had free"
     by = by or (MEMORY if os.environ.get(MEMORY, "").strip() else "")
-    return f"more than the {limit / 1e9:.1f} GB that {f'{by} allows' if by else 'it may take'}"
+    return f"more than the {size(limit)} that {f'{by} allows' if by else 'it may take'}"
 
 
 def in_force(asked: int) -> int:
@@ -197,7 +197,7 @@ def perhaps_short(limit: int) -> str:
     """Returns further advice for a crash without a message: a library may also crash because it gets no memory."""
     if not limit:
         return ""
-    return f"; if memory was short (it may take {limit / 1e9:.1f} GB), {_more(limit)}"
+    return f"; if memory was short (it may take {size(limit)}), {_more(limit)}"
 
 
 def _more(limit: int, said: str = "", none: str = "") -> str:
@@ -227,7 +227,7 @@ def _is_too_large(said: str) -> bool:
 
 def _other_machine() -> str:
     total = machine.HERE.memory() or 0
-    return f"use a machine with more memory than {total / 1e9:.1f} GB"
+    return f"use a machine with more memory than {size(total)}"
 
 
 def _allocation(said: str) -> int:

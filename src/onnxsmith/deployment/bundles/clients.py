@@ -69,7 +69,7 @@ def run(
         output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         children.HERE.end(process)
-        return Finished(-1, "", f"it was stopped after {seconds:.0f} s", late=True)
+        return Finished(-1, "", f"it was stopped after {seconds:g} s", late=True)
     except BaseException:
         children.HERE.end(process)
         raise
