@@ -144,6 +144,15 @@ def test_advice_on_memory_names_the_limit_of_the_plan(monkeypatch: pytest.Monkey
     assert fix == "give a smaller input; or use a machine with more memory than 10.7 GB"
 
 
+def test_a_small_limit_is_not_rounded_to_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MEMORY, "20MB")
+    assert (
+        f"more than the 20 MB that {MEMORY} allows" in _call_limits.shortage("tract", 20 * 10**6, "", "").problem.what
+    )
+    assert "it may take 500 KB" in _call_limits.perhaps_short(500_000)
+    assert cell_limits.ran_out(30 * 10**6).endswith("the 30 MB that memory_limit of the plan allows")
+
+
 def test_a_shortage_names_the_limit_that_was_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
     """The plan's, that of the environment, or the memory that the machine has free: the advice raises that one only."""
     monkeypatch.setattr(type(machine.HERE), "memory", lambda self: 24 * 10**9)
@@ -154,12 +163,12 @@ def test_a_shortage_names_the_limit_that_was_in_force(monkeypatch: pytest.Monkey
     assert cell_limits.advice(found.what, 25 * 10**9) == found.what, "that of the environment is the lower one"
     assert cell_limits.advice(found.what, 6 * 10**9).endswith("6 GB that memory_limit of the plan allows")
     found = _call_limits.shortage("tract", 17 * 10**9, "", "bad_alloc", asked=25 * 10**9).problem
-    assert "17.0 GB: the share that it may take of the memory that this machine had free" in found.what
+    assert "17 GB: the share that it may take of the memory that this machine had free" in found.what
     assert MEMORY not in found.fix
     assert "end other programs" in found.fix
     for limit, asked in (17, 25), (6, 6):
         found = _call_limits.shortage("tract", limit * 10**9, "", wants_50_gb, asked=asked * 10**9).problem
-        assert found.fix == "give a smaller input; or use a machine with more memory than 24.0 GB"
+        assert found.fix == "give a smaller input; or use a machine with more memory than 24 GB"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.cli import application
 from onnxsmith.deployment.bundles import golden
+from tests import gallery
 from tests.deployment.bundles.models import checks, identity, linear, manifest, upscaler, written
 
 
@@ -149,3 +151,23 @@ def test_the_two_bundles_of_a_model_file_agree(tmp_path: Path) -> None:
     assert sizes(path, tmp_path, "batch=1:2:3")
     assert path.read_bytes() == before
     assert onnx.load(path).graph.name == "linear"
+
+
+def test_the_old_option_for_ranges_works_and_names_the_new_one(tmp_path: Path) -> None:
+    words = [
+        "bundle",
+        str(linear(tmp_path)),
+        "-o",
+        str(tmp_path / "o"),
+        "--for",
+        "python",
+        "--dim-range",
+        "batch=1:2:4",
+    ]
+    text, status = gallery.called(application.main, words)
+    assert status == 0, text
+    assert "note: --dim-range is deprecated: use --dim, which takes the same values" in text
+    assert [case["sizes"]["batch"] for case in manifest(tmp_path / "o")["cases"]] == [2, 1, 4]
+    text, _ = gallery.called(application.main, ["bundle", "--help-all"])
+    assert "--dim " in text
+    assert "--dim-range" not in text
