@@ -207,8 +207,8 @@ def _report(command: Command, files: SideFiles, interrupted: Callable[[], bool],
         start = time.monotonic()
         with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr), typed():
             report = files.run(command)  # prints of the user's model go to stderr, because stdout is for the report
-            problems = tuple(_typed(one, command) for one in report.problems)
-            return dataclasses.replace(report, problems=problems, notes=(*report.notes, *deprecated(command)))
+            told = tuple(_typed(one, command) for one in report.problems)
+            return dataclasses.replace(report, problems=told, notes=(*report.notes, *deprecated(command)))
     except KeyboardInterrupt as stop:
         found = interruption.problem(stop)
     except Exception as error:  # noqa: BLE001 — uncaught, Python would exit with 1, which means "different"
