@@ -155,7 +155,7 @@ def test_undecided_nodes_are_counted_and_the_table_is_named() -> None:
     (check,) = part.checks
     assert "TensorRT 10.15 does not support it; whether version 11 does is not in the table" in check.why
     notes = " ".join(check.notes)
-    assert "the table: 11.4, by the operators of 10.15, read on 2026-11-24 from https://github.com/onnx" in notes
+    assert "the table (11.4, by the operators of 10.15) was read on 2026-11-24 from https://github.com/onnx" in notes
     assert "the table says nothing about this: Which operators version 11 adds" in notes
     assert "`trtexec --onnx=model.onnx`" in notes
 

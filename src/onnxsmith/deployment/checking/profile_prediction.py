@@ -102,8 +102,8 @@ def _check(name: str, profile: Profile, subject: Subject) -> TargetCheck:
 
 def _table(profile: Profile) -> str:
     """Says which table was asked: its version, when it was read, and from where."""
-    read = f"read on {profile.date} from {profile.source}" if profile.date else profile.source
-    return f"the table: {', '.join(part for part in (profile.version, read) if part)}"
+    table = f"the table ({profile.version})" if profile.version else "the table"
+    return f"{table} was read on {profile.date} from {profile.source}" if profile.date else f"{table}: {profile.source}"
 
 
 def _undecided(profile: Profile) -> Iterator[str]:
