@@ -159,7 +159,13 @@ CASES = [
         says=["`mv m.onnxtxt m.onnx`"],
         name="bytes",
     ),
-    Case("model/ir-too-new", "onnxsmith inspect m.onnx", {"m.onnx": versions(99, main=20)}, nth=1),
+    Case(
+        "model/ir-too-new",
+        "onnxsmith inspect m.onnx",
+        {"m.onnx": versions(99, main=20)},
+        nth=1,
+        then="onnxsmith inspect m-fixed.onnx",
+    ),
     Case(
         "model/opset-too-new",
         "onnxsmith inspect m.onnx",
@@ -186,6 +192,7 @@ CASES = [
         "model/invalid",
         "onnxsmith simplify m.onnx -o s.onnx",
         {"m.onnx": proto(RELU.replace("20", "17").replace("Relu", "Gelu"))},
+        then="onnxsmith simplify m-fixed.onnx -o s.onnx",
         name="an operator that is newer than the opset",
     ),
     Case("model/external-missing", "onnxsmith inspect m.onnx", {"m.onnx": with_data("old.onnx.data", "m.onnx.data")}),
@@ -210,9 +217,15 @@ CASES = [
         "model/external-outside",
         "onnxsmith inspect m.onnx",
         {"m.onnx": with_data("weights/../w.bin", "w.bin")},
+        then="onnxsmith inspect m-fixed.onnx",
         name="a path",
     ),
-    Case("model/unsorted", "onnxsmith inspect m.onnx", {"m.onnx": relu("y = Relu(a)", "a = Relu(x)")}),
+    Case(
+        "model/unsorted",
+        "onnxsmith inspect m.onnx",
+        {"m.onnx": relu("y = Relu(a)", "a = Relu(x)")},
+        then="onnxsmith inspect sorted.onnx",
+    ),
     Case(
         "model/cyclic",
         "onnxsmith inspect m.onnx",
@@ -239,6 +252,7 @@ CASES = [
         "onnxsmith inspect m.onnx",
         {"m.onnx": proto(RELU.replace(") {", ", float z) {"))},
         nth=1,
+        then="onnxsmith inspect m-fixed.onnx",
     ),
     Case(
         "model/undefined-output",

@@ -99,10 +99,10 @@ CASES = [
     ),
     Case(
         "bundle/dim-range",
-        "onnxsmith bundle m.onnx -o b --for python --dim-range batch=1:8",
+        "onnxsmith bundle m.onnx -o b --for python --dim batch=1:8",
         FILES,
-        by_hand="onnxsmith bundle m.onnx -o b --for python --dim-range batch=1:2:8",
-        says=["--dim-range batch=1:2:8"],
+        by_hand="onnxsmith bundle m.onnx -o b --for python --dim batch=1:2:8",
+        says=["--dim batch=1:2:8"],
     ),
     Case(
         "model/undefined-input",

@@ -42,6 +42,8 @@ RESHAPED = f"{HEAD} g (float[n,4] x) => (float[2,4] y) <int64[2] shape = {{2, 4}
 LAST = CNN.replace("[conv] c = Conv(x, w)", "t = Transpose<perm = [0, 3, 1, 2]>(x) [conv] c = Conv(t, w)").replace(
     "float[batch,3,8,8] x", "float[batch,8,8,3] x"
 )
+REFUSED_TWICE = f"""{HEAD.replace("21", "17")}
+g (float[3,3] x) => (float y, int64[2,k] z) {{ y = Det(x) z = NonZero(x) }}"""
 FIXED = {"d/fixed.onnx": CNN.replace("batch", "1")}
 IMAGES = {"x": np.ones((1, 8, 8, 3), np.float32)}
 DFT = f"""{HEAD.replace("21", "17")}
@@ -307,11 +309,17 @@ CASES = [
         "runtime/unknown-operator",
         "onnxsmith run m.onnx --random",
         {"m.onnx": OWN},
-        fill={"OPERATOR": "Identity"},
-        nth=1,
         goes_on=False,
-        name="replaced",
+        name="its nodes",
     ),
+    *[
+        Case("target/refused", f"onnxsmith check m.onnx --target {target}", {"m.onnx": text}, goes_on=False, name=name)
+        for name, target, text in (
+            ("an operator", "tract", f"{HEAD} g (float[3,3] x) => (float y) {{ y = Det(x) }}"),
+            ("two operators", "rknn", REFUSED_TWICE),
+            ("an operator of the user's", "openvino", OWN),
+        )
+    ],
     Case("export/opset", "onnxsmith opset g.onnx 11 -o o.onnx", {"g.onnx": GRID}, goes_on=False, name="opset"),
     Case(
         "edit/step-argument",

@@ -275,7 +275,7 @@ def test_standard_input_is_empty(tmp_path: Path) -> None:
 def test_a_limit_of_memory(tmp_path: Path) -> None:
     python = script(tmp_path, hosted("print(len(bytearray(2**30)))"))
     result = run(tmp_path, python, memory=2**29)
-    allowed = "the process needed more than the 0.5 GB that memory_limit of the plan allows"
+    allowed = "the process needed more than the 537 MB that memory_limit of the plan allows"
     assert (result.outcome, result.headline) == (Outcome.MEMORY, allowed)
 
 

@@ -131,17 +131,29 @@ def test_the_limit_of_the_plan_holds_in_a_cell(
     monkeypatch.delenv(MEMORY, raising=False)
     if variable is not None:
         monkeypatch.setenv(MEMORY, variable)
-    assert {**os.environ, **cell_limits.variables(limit)}.get(MEMORY) == inside
+    variables = cell_limits.variables(limit)
+    assert {**os.environ, **variables}.get(MEMORY) == inside
+    assert (_call_limits.OF_PLAN in variables) == (inside == "1073741824"), "messages name the plan if its limit holds"
 
 
 def test_advice_on_memory_names_the_limit_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(machine.HERE), "memory", lambda self: 10 * 2**30)
-    fix = cell_limits.advice(_call_limits.shortage("tract", 2**30, "", "bad_alloc").problem.fix, 2**30)
+    monkeypatch.setenv(_call_limits.OF_PLAN, "1")
+    fix = _call_limits.shortage("tract", 2**30, "", "bad_alloc").problem.fix
     assert fix == 'give a smaller input; or allow more: memory_limit = "8GB" in the plan'
-    fix = cell_limits.advice(_call_limits.perhaps_short(6 * 2**30), 6 * 2**30)
+    fix = _call_limits.perhaps_short(6 * 2**30)
     assert fix.endswith('allow more: memory_limit = "10GB" in the plan')
     fix = _call_limits.shortage("tract", 10 * 2**30, "", "bad_alloc").problem.fix
     assert fix == "give a smaller input; or use a machine with more memory than 10.7 GB"
+
+
+def test_a_small_limit_is_not_rounded_to_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MEMORY, "20MB")
+    assert (
+        f"more than the 20 MB that {MEMORY} allows" in _call_limits.shortage("tract", 20 * 10**6, "", "").problem.what
+    )
+    assert "it may take 500 KB" in _call_limits.perhaps_short(500_000)
+    assert cell_limits.ran_out(30 * 10**6).endswith("the 30 MB that memory_limit of the plan allows")
 
 
 def test_a_shortage_names_the_limit_that_was_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,16 +162,16 @@ def test_a_shortage_names_the_limit_that_was_in_force(monkeypatch: pytest.Monkey
     wants_50_gb = "Failed to allocate memory for requested buffer of size 50000000000"
     monkeypatch.setenv(MEMORY, "6GB")
     found = _call_limits.shortage("tract", 6 * 10**9, "", "bad_alloc").problem
-    assert found.what == f"tract needed more than the 6.0 GB that {MEMORY} allows"
-    assert cell_limits.advice(found.what, 25 * 10**9) == found.what, "that of the environment is the lower one"
-    assert cell_limits.advice(found.what, 6 * 10**9).endswith("6.0 GB that memory_limit of the plan allows")
+    assert found.what == f"tract needed more than the 6 GB that {MEMORY} allows"
+    found = _call_limits.shortage("tract", 6 * 10**9, "", "bad_alloc", of_plan=True).problem
+    assert found.what.endswith("6 GB that memory_limit of the plan allows")
     found = _call_limits.shortage("tract", 17 * 10**9, "", "bad_alloc", asked=25 * 10**9).problem
-    assert "17.0 GB: the share that it may take of the memory that this machine had free" in found.what
+    assert "17 GB: the share that it may take of the memory that this machine had free" in found.what
     assert MEMORY not in found.fix
     assert "end other programs" in found.fix
     for limit, asked in (17, 25), (6, 6):
         found = _call_limits.shortage("tract", limit * 10**9, "", wants_50_gb, asked=asked * 10**9).problem
-        assert found.fix == "give a smaller input; or use a machine with more memory than 24.0 GB"
+        assert found.fix == "give a smaller input; or use a machine with more memory than 24 GB"
 
 
 @pytest.mark.parametrize(
@@ -176,11 +188,11 @@ def test_a_shortage_in_the_step_itself_names_the_limit(said: str, monkeypatch: p
     report = {"verdict": "failed", "problems": [{**first, "fix": "call the factory in python and fix the error"}]}
     found = cell_limits.told(report, "export", 6 * 10**9)["problems"][0]
     assert (found["id"], found["where"]) == ("runtime/memory", "nets.py:15")
-    assert found["what"] == "export needed more than the 6.0 GB that memory_limit of the plan allows"
-    assert cell_limits.advice(found["fix"], 6 * 10**9).endswith('memory_limit = "64GB" in the plan')
+    assert found["what"] == "export needed more than the 6 GB that memory_limit of the plan allows"
+    assert found["fix"].endswith('memory_limit = "64GB" in the plan')
     assert cell_limits.told(report, "export", 0) == report
     assert cell_limits.ran_out(6 * 10**9) == (
-        "the process needed more than the 6.0 GB that memory_limit of the plan allows"
+        "the process needed more than the 6 GB that memory_limit of the plan allows"
     )
     monkeypatch.setattr(type(memory_limit.HERE), "most", lambda self: 5 * 10**9)
     assert "this machine had free" in cell_limits.told(report, "export", 6 * 10**9)["problems"][0]["what"]

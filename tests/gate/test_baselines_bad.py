@@ -23,13 +23,14 @@ from onnxsmith.base.report.base import Report, Table
 from onnxsmith.base.report.parts.baselines import BaselineModel, Baselines
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli import application
-from onnxsmith.gate.baselines import baseline_file, baseline_text, data_file, recorder, verbs
+from onnxsmith.gate.baselines import baseline_file, baseline_text, data_file, recording, verbs
 from onnxsmith.gate.baselines.entry import Entry
 from onnxsmith.gate.baselines.settings import Settings
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.testing import assert_not_worse
 from onnxsmith.verification import random_draws
+from tests.test_cli import called
 
 MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
 NO_TIME = Settings(times=False)
@@ -327,14 +328,14 @@ def test_an_interrupt_keeps_what_was_recorded(file: Path, monkeypatch: pytest.Mo
     path, models = file.with_name("other.json"), [file, file.with_name("n.onnx"), file.with_name("k.onnx")]
     for one in models:
         save(from_text(MODEL), one)
-    make = recorder.entry_of
+    make = recording.entry_of
 
     def stopped(model: Path, *args: Any, **options: Any) -> Any:
         if model == models[1]:
             raise KeyboardInterrupt
         return make(model, *args, **options)
 
-    monkeypatch.setattr(recorder, "entry_of", stopped)
+    monkeypatch.setattr(recording, "entry_of", stopped)
     shown = CliRunner().invoke(
         application.app, ["baseline", "record", *map(str, models), "-o", str(path), "--no-time", "--json"]
     )
@@ -443,13 +444,13 @@ def test_two_processes_write_one_baseline(file: Path) -> None:
 def test_another_program_writes_while_models_are_measured(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, other = file.with_name("baseline.json"), file.with_name("n.onnx")
     save(from_text(MODEL), other)
-    make = recorder.entry_of
+    make = recording.entry_of
 
     def edited(*args: Any, **options: Any) -> Any:
         path.write_text(path.read_text() + "\n")
         return make(*args, **options)
 
-    monkeypatch.setattr(recorder, "entry_of", edited)
+    monkeypatch.setattr(recording, "entry_of", edited)
     assert raised(lambda: verbs.record([other], path, NO_TIME)).id == "gate/baseline-changed"
     monkeypatch.undo()
     assert list(json.loads(path.read_text())["models"]) == ["m.onnx"]
@@ -467,3 +468,13 @@ def test_a_check_reads_again_what_is_written_meanwhile(file: Path, monkeypatch: 
 
     monkeypatch.setattr(data_file, "read", late)
     assert verbs.check([file], path, NO_TIME).verdict is Verdict.DONE
+
+
+def test_a_refusal_does_not_import_what_measures(tmp_path: Path) -> None:
+    heavy = "onnxsmith.gate.baselines.recording", "onnxsmith.deployment.benching.bench", "onnxsmith.deployment.checking"
+    tell = f"print([name for name in {heavy!r} if name in sys.modules])"
+    status, out, err = called(cwd=tmp_path, code=f"import sys; from onnxsmith.gate.baselines import verbs; {tell}")
+    assert (status, out) == (0, "[]\n"), err
+    code = f"import sys; from onnxsmith.cli import application\ntry: application.main()\nfinally: {tell}"
+    status, out, _ = called("baseline", "record", "m.onnx", "--runtime", "nope", cwd=tmp_path, code=code)
+    assert (status, out) == (2, "[]\n")

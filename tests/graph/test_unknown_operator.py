@@ -1,4 +1,4 @@
-"""A misspelt operator is named with the one that is meant; the fix corrects the file."""
+"""A misspelt operator is named with the one that is meant; the fix writes a corrected file."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ def misspelt(path: Path) -> Path:
     return path / "m.onnx"
 
 
-def test_the_fix_corrects_the_file(tmp_path: Path) -> None:
+def test_the_fix_writes_a_corrected_file(tmp_path: Path) -> None:
     file = misspelt(tmp_path)
     with pytest.raises(OnnxsmithError) as caught:
         onnxsmith.simplify(file)
     assert "the nearest name is Sigmoid" in caught.value.problem.why
     (remedy,) = caught.value.problem.remedies
+    before = file.read_bytes()
     exec(shlex.split(remedy.text)[2])
-    assert onnxsmith.simplify(file).ok
+    assert file.read_bytes() == before
+    assert onnxsmith.simplify(tmp_path / "m-fixed.onnx").ok
 
 
 def test_a_check_says_what_onnxruntime_says(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ NATIVE = f"{REFUSES}: it failed FAIL : in Attention. Status Message: /src/core/h
     [
         (
             "b=0, t=64, seed 2, normal",
-            "empty inputs after it (b=0), which the original takes; --dim NAME=SIZE checks none",
+            "empty inputs after it (b=0), which the original takes; with --dim b=1 none are tried",
         ),
         (
             "b=10, seed 2, normal",

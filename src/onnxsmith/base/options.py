@@ -21,11 +21,14 @@ def option(
     name: str = "",
     reads: bool = False,
     writes: bool = False,
+    now: str = "",
 ) -> Any:
     """Makes the field of an option with a value. A field of type `tuple[str, ...]` may be given several times. `name`
     is the option's name if it is not the field's name. `reads` marks an option that names input files or folders,
-    `writes` one that names an output file or folder."""
-    return _field("option", help, default, short=short, metavar=metavar, name=name, reads=reads, writes=writes)
+    `writes` one that names an output file or folder. `now` names the option that took the place of a deprecated one,
+    which works as before, but is not in the help."""
+    more = {"short": short, "metavar": metavar, "name": name, "reads": reads, "writes": writes, "now": now}
+    return _field("option", help, default, **more)
 
 
 def flag(help: str, *, default: bool = False) -> Any:  # noqa: A002
@@ -56,6 +59,13 @@ def called(one: Field[Any]) -> str:
 def spelled(one: Field[Any]) -> str:
     """Returns the option as it is typed: `--no-verify`. An underscore at the end, as of `from_`, is not typed."""
     return f"--{called(one).rstrip('_').replace('_', '-')}"
+
+
+def deprecated(settings: Any) -> Iterator[str]:
+    """Yields a note for each deprecated option that was given."""
+    for one in fields(settings):
+        if one.metadata.get("now") and getattr(settings, one.name) != one.default:
+            yield f"{spelled(one)} is deprecated: use {one.metadata['now']}, which takes the same values"
 
 
 def _field(kind: str, text: str, default: Any, **more: Any) -> Any:

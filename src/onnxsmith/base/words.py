@@ -94,6 +94,17 @@ def byte_count(text: str) -> int | None:
     return math.ceil(Decimal(match[1]) * Decimal(1024 if match[3] else 1000) ** power)
 
 
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+def size(count: int) -> str:
+    """Formats bytes in units of 1000: `10 B`, `1.5 KB`, `2.30 GB`."""
+    value, unit = float(count), 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:  # from 999.5 on, three digits round to 1000
+        value, unit = value / 1000, unit + 1
+    return f"{count} B" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
+
+
 def shortened(text: str, longest: int) -> str:
     """Cuts a text of more than `longest` characters, and ends it with `…`."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

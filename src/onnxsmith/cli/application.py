@@ -21,7 +21,7 @@ import typer
 
 from onnxsmith._version import __version__
 from onnxsmith.base import clock, interrupts, limits, rooms, unexpected
-from onnxsmith.base.options import called
+from onnxsmith.base.options import called, deprecated
 from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
@@ -207,7 +207,8 @@ def _report(command: Command, files: SideFiles, interrupted: Callable[[], bool],
         start = time.monotonic()
         with _progress(enabled=shown), contextlib.redirect_stdout(sys.stderr), typed():
             report = files.run(command)  # prints of the user's model go to stderr, because stdout is for the report
-            return dataclasses.replace(report, problems=tuple(_typed(one, command) for one in report.problems))
+            told = tuple(_typed(one, command) for one in report.problems)
+            return dataclasses.replace(report, problems=told, notes=(*report.notes, *deprecated(command)))
     except KeyboardInterrupt as stop:
         found = interruption.problem(stop)
     except Exception as error:  # noqa: BLE001 — uncaught, Python would exit with 1, which means "different"

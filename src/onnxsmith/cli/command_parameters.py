@@ -108,5 +108,5 @@ def _parameter(field: dataclasses.Field[Any], kind: Any) -> inspect.Parameter:
         if kind in (float, float | None):
             declared = typer.Option(*names, help=about["help"], metavar=metavar or "<float>", parser=_number)
         else:
-            declared = typer.Option(*names, help=about["help"], metavar=metavar)
+            declared = typer.Option(*names, help=about["help"], metavar=metavar, hidden=bool(about.get("now")))
     return inspect.Parameter(called(field), _KEYWORD, default=default, annotation=Annotated[kind, declared])

@@ -37,7 +37,7 @@ def usage() -> dict[str, Any]:
 def _command(command: type[Command]) -> dict[str, Any]:
     family = command.name.split()[0]
     kinds = _kinds(command)
-    fields = [(field, kinds[field.name]) for field in fields_of(command)]
+    fields = [(field, kinds[field.name]) for field in fields_of(command) if not field.metadata.get("now")]
     return {
         "name": command.name,
         "situation": next(title for title, names in SITUATIONS if family in names),

@@ -23,7 +23,8 @@ _SETTINGS = re.compile(rf"(?<!{{{{ )(?:write )?([a-z_]+ = {_VALUE}(?:, [a-z_]+ =
 _SETTING = re.compile(rf"([a-z_]+) = ({_VALUE})")
 _QUOTED = re.compile(r"(`[^`]*`)")
 _FILES = ("MODEL", "FIRST", "SECOND", "REFERENCE", "CANDIDATE")
-"""Names the arguments that are model files, as the help does. A fix has these names where it does not know the file."""
+"""Names the arguments that are model files, as the help does. A fix has these names where it does not know the file,
+and OUT for the file of `-o`."""
 
 
 def typed_for(found: Problem, command: Command) -> Problem:
@@ -52,7 +53,7 @@ def _with_files(part: str, command: Command) -> str:
             part = re.sub(rf"\b{name}\b", lambda _, path=path: path, part)  # type: ignore[misc]
     output = getattr(command, "output", None)
     if isinstance(output, str) and output:
-        part = re.sub(r"-o OUT\b", lambda _: f"-o {shlex.quote(output)}", part)
+        part = re.sub(r"\bOUT\b", lambda _: shlex.quote(output), part)
     return part
 
 

@@ -144,7 +144,10 @@ class Selecting:
         if of_nodes:
             fix = f"{selector!r} is the name of a node: write the name of its result, {' or '.join(of_nodes)}"
         elif self._is_dimension(selector):
-            fix = f"{selector!r} is a dimension: to rename it, `onnxsmith rename MODEL {selector} NEW --kind dim`"
+            fix = (
+                f"{selector!r} is a dimension: to rename it, `onnxsmith rename MODEL {selector} NEW --kind dim`, with "
+                "the new name in the place of NEW"
+            )
         elif near:
             fix = f"the nearest names: {', '.join(near)}"
         else:

@@ -132,8 +132,8 @@ def _of_a_file(target: str) -> str:
     if path.suffix == ".onnx":
         file = shlex.quote(target)
         return (
-            f"it is an ONNX file already, nothing is to be exported: `onnxsmith simplify {file} -o simplified.onnx`, "
-            f"`onnxsmith opset {file} OPSET -o converted.onnx` or `onnxsmith check {file}` take it"
+            f"it is an ONNX file already, nothing is to be exported: `onnxsmith simplify {file} -o simplified.onnx` "
+            f"and `onnxsmith check {file}` take it"
         )
     if path.suffix == ".py" and path.is_file():
         names = [

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from onnxsmith.base.words import byte_count
-from onnxsmith.runtimes._call_limits import MEMORY, in_force, is_shortage, shortage
-
-_ADVICE = re.compile(rf"{MEMORY}=(\w+)(?: \(0 for no limit\))?")
-_ALLOWS = f"{MEMORY} allows"
-_OF_PLAN = "memory_limit of the plan"
+from onnxsmith.runtimes._call_limits import MEMORY, OF_PLAN, beyond, in_force, is_shortage, shortage
 
 
 def variables(limit: int) -> Mapping[str, str]:
@@ -23,22 +18,13 @@ def variables(limit: int) -> Mapping[str, str]:
     own = _own()
     if own is None:  # the step refuses it, and says why
         return {}
-    return {MEMORY: str(min(limit, own or limit))}
+    return {MEMORY: str(own)} if own and own < limit else {MEMORY: str(limit), OF_PLAN: "1"}
 
 
 def _own() -> int | None:
     """Returns the limit of the environment variable in bytes, 0 for none; None if it is no size."""
     text = os.environ.get(MEMORY, "").strip()
     return byte_count(text) if text else 0
-
-
-def advice(text: str, limit: int) -> str:
-    """Returns a text with the key of the plan in place of the variable, if the plan's limit was in force: `limit` in
-    bytes, 0 for none."""
-    own = _own()
-    if not limit or (own and own < limit):
-        return text
-    return _ADVICE.sub(r'memory_limit = "\1" in the plan', text.replace(_ALLOWS, f"{_OF_PLAN} allows"))
 
 
 def told(report: dict[str, Any], verb: str, limit: int) -> dict[str, Any]:
@@ -49,7 +35,7 @@ def told(report: dict[str, Any], verb: str, limit: int) -> dict[str, Any]:
     if not limit or report["verdict"] != "failed" or first.get("id") == "runtime/memory" or not is_shortage(said):
         return report
     where = str(first.get("where") or "")
-    found = shortage(verb, in_force(limit), where, said, asked=limit, by=_OF_PLAN).problem
+    found = shortage(verb, in_force(limit), where, said, asked=limit, of_plan=True).problem
     remedies = [vars(one) for one in found.remedies]
     return {**report, "problems": [{**vars(found), "tried": [], "remedies": remedies}, *others]}
 
@@ -60,4 +46,4 @@ def ran_out(limit: int) -> str:
         return "the process ran out of memory"
     if in_force(limit) < limit:
         return "the process ran out of the memory that this machine had free"
-    return f"the process needed more than the {limit / 1e9:.1f} GB that {_OF_PLAN} allows"
+    return f"the process needed {beyond(limit, is_free=False, of_plan=True)}"

@@ -139,14 +139,13 @@ class _Chain:
     def _known(self, value: Any) -> Any:
         """Returns plain data with the names that a user knows in place of paths in the temporary folder: the address of
         a fetched file, and for a written file the name that the shown commands have, for a copy that a step made of
-        its model the model. Advice names the limit of the plan."""
+        its model the model."""
         if isinstance(value, dict):
             return {self._known(key): self._known(one) for key, one in value.items()}
         if isinstance(value, list | tuple):
             return [self._known(one) for one in value]
         if not isinstance(value, str):
             return value
-        value = cell_limits.advice(value, self._cell.limits.bytes)
         if self._temporary.name not in value:
             return value
         for folder in (str(self._temporary.resolve()), str(self._temporary)):

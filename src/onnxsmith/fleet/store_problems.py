@@ -8,6 +8,7 @@ import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +16,8 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 
 _NAME = "other.sqlite"
 """The name of a store that a fix proposes."""
-_OPTION = "--store "
-"""The option that names a store in a fix; `merge` has another."""
+_OPTION: ContextVar[str] = ContextVar("option", default="--store")
+"""The option that names the store which a command writes: `merge` has another than `run`."""
 
 
 def elsewhere() -> str:
@@ -49,7 +50,7 @@ def foreign(where: str, why: str) -> OnnxsmithError:
         "the file is not a store of onnxsmith",
         where=where,
         why=why,
-        fix=f"give another path: {_OPTION}{elsewhere()}",
+        fix=f"give another path: {_OPTION.get()} {elsewhere()}",
     )
 
 
@@ -60,7 +61,7 @@ def later(where: str, version: object, known: int) -> OnnxsmithError:
         "a later version of onnxsmith wrote the store",
         where=where,
         why=f"it has format {version}; this version of onnxsmith reads {known}",
-        fix=f"use the version of onnxsmith that wrote it; or give another store: {_OPTION}{elsewhere()}",
+        fix=f"use the version of onnxsmith that wrote it; or give another store: {_OPTION.get()} {elsewhere()}",
     )
 
 
@@ -81,18 +82,18 @@ def refused(address: str, error: Exception) -> OnnxsmithError:
         "the store cannot be written",
         where=address,
         why=said,
-        fix=f"give a store that this user may write: {_OPTION}{elsewhere()}",
+        fix=f"give a store that this user may write: {_OPTION.get()} {elsewhere()}",
     )
 
 
 @contextmanager
 def as_target() -> Iterator[None]:
-    """Names the option of `merge` in the fix of a store that is written to."""
+    """Makes problems in the block name the option of `merge` for the store that is written to."""
+    token = _OPTION.set("-o")
     try:
         yield
-    except OnnxsmithError as error:
-        found = error.problem
-        raise OnnxsmithError(replace(found, fix=found.fix.replace(_OPTION, "-o "))) from error
+    finally:
+        _OPTION.reset(token)
 
 
 @contextmanager

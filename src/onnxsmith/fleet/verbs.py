@@ -252,7 +252,8 @@ def _workers(plan: Plan, asked: int, scheduler: str) -> int:
             "a cell may take more memory than this machine has",
             where=str(plan.path),
             why=f"memory_limit is {plan.limits.bytes / 2**30:.3g} GiB, the machine has {total / 2**30:.3g} GiB",
-            fix="lower memory_limit, or run the plan on another machine: --engine dask --scheduler ADDRESS",
+            fix="lower memory_limit, or run the plan on other machines, with the address of their scheduler: "
+            "--engine dask --scheduler ADDRESS",
         )
     return max(1, min(workers or machine.HERE.cores(), total // plan.limits.bytes))
 

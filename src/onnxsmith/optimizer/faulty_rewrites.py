@@ -100,6 +100,6 @@ def _refused(bad: OutputCheck) -> str:
     empty = re.findall(r"[^,\s]+=0(?=,|$)", bad.where)
     if empty:
         said = f"empty inputs after it ({', '.join(empty)}), which the original takes"
-        return f"{_REFUSED} {said}; --dim NAME=SIZE checks none"
+        return f"{_REFUSED} {said}; with --dim {empty[0].partition('=')[0]}=1 none are tried"
     said = _NATIVE.sub("", bad.reason.removeprefix(REFUSES).strip(": "))
     return f"{_REFUSED} an input after it ({bad.where}) that the original takes: {said}"

@@ -82,7 +82,8 @@ class Final:
                 where=f"--target {target}",
                 why=self.refusals[target],
                 fix="leave --target out, for a runtime that takes the file; or try another --to; or, if the message "
-                "names a layer, keep it in float32: `echo LAYER > wide.txt`, then add --keep wide.txt",
+                "names a layer, keep it in float32: `echo LAYER > wide.txt`, then add --keep wide.txt, with its name "
+                "in the place of LAYER",
             )
         elif target is not None and self.elsewhere.get(target) is False:
             yield Problem(
@@ -90,8 +91,8 @@ class Final:
                 f"the {self.name} file is out of budget on {target}",
                 where=f"{self.also[f'on {target}']}, at worst {self.bound:.6g} is allowed",
                 why=f"{target} gives other outputs than onnxruntime, where the score is {self.scored.value:.6g}",
-                fix="try another --to; or leave --target out, and compare the file on both: "
-                f"`onnxsmith compare FILE@onnxruntime FILE@{target} --per-layer`",
+                fix="try another --to; or leave --target out, and compare the written file, OUT, on both: "
+                f"`onnxsmith compare OUT@onnxruntime OUT@{target} --per-layer`",
             )
         if not self.is_within:
             every, none, bound = told_apart(self.scored.value, self.plain.value, self.bound)
@@ -247,7 +248,7 @@ def _not_asked(target: str | None) -> dict[str, str]:
     """Returns the report's remark on a target that does not run here."""
     if target is None or _runtime_of(target):
         return {}
-    return {f"on {target}": f"not tried: the file is in its form; check it: `onnxsmith check FILE --target {target}`"}
+    return {f"on {target}": f"not tried: the file is in its form; `onnxsmith check` with --target {target} checks it"}
 
 
 def times_said(ratio: Ratio | None, where: str = "") -> str:

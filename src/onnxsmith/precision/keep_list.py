@@ -124,7 +124,7 @@ def read(path: str | Path) -> tuple[str, ...]:
             "there is no such keep-list" if not file.exists() else "the keep-list is no file",
             where=str(path),
             why="a keep-list is a file with the name of a node on each line",
-            fix="correct the path; `quantize --keep-list FILE` and `bisect -o FILE` write one",
+            fix="correct the path; `quantize` with --keep-list, and `bisect` with -o, write one",
         )
     try:
         content = file.read_text(encoding="utf-8")

@@ -15,6 +15,7 @@ from onnxsmith.base.report.parts.quantisation import CurvePoint, LayerDamage, Le
 from onnxsmith.graph.structure import walk
 from onnxsmith.precision import keep_list, ranges
 from onnxsmith.precision.calibration_data import NONE
+from onnxsmith.precision.data.base import GIVE_DATA
 from onnxsmith.precision.keep_list import SCHEME, WAY, Wishes, bare, matching
 from onnxsmith.precision.keep_list_search import Keep, by_groups
 from onnxsmith.precision.methods.base import ASKED, FLOATS, Layer, Method, Work
@@ -111,7 +112,7 @@ class Trying:
                 "quantize/no-data",
                 f"{self.name} needs data",
                 why="it computes from the activations, and those of generated inputs say nothing about real ones",
-                fix="give some: --data DATA, or --calibration DATA; or --to int8-dynamic, which needs none",
+                fix=f"give {GIVE_DATA}; or --to int8-dynamic, which needs none",
             )
         self.work.calibration = NONE
         self.work.notes.append("only weights become narrow: without data the ranges of activations are not known")

@@ -21,7 +21,7 @@ from onnxsmith.graph.structure.dim_ranges import Size
 from onnxsmith.graph.structure.signature import Signature, signature
 from onnxsmith.precision import calibration_data, carried_state
 from onnxsmith.precision.calibration_data import Samples
-from onnxsmith.precision.data.base import Reading, Sample, in_order
+from onnxsmith.precision.data.base import GIVE_DATA, Reading, Sample, in_order
 from onnxsmith.precision.scores.agreement import Agreement
 from onnxsmith.precision.scores.base import Pairs, Score, is_whole
 from onnxsmith.precision.scores.prediction_scores import Top1
@@ -152,8 +152,7 @@ def refuse_without_data(request: Request) -> None:
             "the metric has no data to be measured on",
             where=f"--metric {request.metric}" if isinstance(request.metric, str) else score.title,
             why="without data, inputs are generated: they are noise, which the metric cannot score",
-            fix="give --data DATA: a folder of images, an .npz, a .jsonl or file.py:function; or leave out --metric to "
-            "measure the agreement of the outputs",
+            fix=f"give {GIVE_DATA}; or leave out --metric to measure the agreement of the outputs",
         )
 
 
@@ -380,7 +379,7 @@ def _no_number(scored: Scored, score: Score, *, is_real: bool) -> OnnxsmithError
         elif is_real:
             fix = "correct the model: the inputs of these samples are finite; or leave the samples out of the data"
         else:
-            fix = "the inputs were generated: give inputs that the model is made for, --data DATA"
+            fix = f"the inputs were generated: give inputs that the model is made for, {GIVE_DATA}"
     elif scored.undecoded:
         listed = ", ".join(scored.undecoded[:_SHOWN])
         outputs += f", and what the decoding makes of them is not finite on {len(scored.undecoded)} of them: {listed}"

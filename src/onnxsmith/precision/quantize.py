@@ -329,7 +329,7 @@ class _Quantising:
             where=said.where,
             why=said.what,
             fix="try another --to; or keep the layers that are to blame in float32: `echo LAYER > wide.txt`, then add "
-            "--keep wide.txt",
+            "--keep wide.txt, with the name of a layer in the place of LAYER",
         )
 
     def declared(self, best: Outcome) -> Outcome:

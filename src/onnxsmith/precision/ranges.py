@@ -22,7 +22,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.graph.structure.fresh import Names
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.surgery import opset_conversion as opsets
-from onnxsmith.precision.data.base import Sample
+from onnxsmith.precision.data.base import DATA, Sample
 from onnxsmith.runtimes.base import Options, Runtime
 
 _LOW, _HIGH, _PEAKS = "lowest", "highest", "peaks"
@@ -88,7 +88,7 @@ def measured(model: ir.Model, runtime: Runtime, samples: Iterable[Sample]) -> Ra
 
 def _counted(count: int) -> int:
     if not count:
-        raise problem("quantize/no-data", "there is no sample to calibrate on", fix="give one: --calibration DATA")
+        raise problem("quantize/no-data", "there is no sample to calibrate on", fix=f"give some: --calibration {DATA}")
     return count
 
 

@@ -15,7 +15,7 @@ from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import several
 from onnxsmith.precision.calibration_data import digest
-from onnxsmith.precision.data.base import in_order
+from onnxsmith.precision.data.base import GIVE_DATA, in_order
 from onnxsmith.precision.quantisation_request import Given
 from onnxsmith.precision.scores.agreement import Agreement
 from onnxsmith.precision.scoring import Scored
@@ -345,10 +345,10 @@ def _blind(given: Given, held: Pairs, what: str, before: Scored) -> OnnxsmithErr
     outputs = [one for one, _, _ in held]
     reason = f"it stays within {given.budget} with {what}"
     if len(held) > 1 and len(inputs) == 1:
-        reason, fix = f"all {samples} are equal", "give samples that differ: --data DATA"
+        reason, fix = f"all {samples} are equal", f"give samples that differ: {GIVE_DATA}"
     elif len(held) > 1 and labels and len(set(labels)) == 1:
         reason = f"all {samples} have the label {labels[0][:40]}"
-        fix = "give samples with labels of several classes: --data DATA"
+        fix = f"give samples with labels of several classes: {GIVE_DATA}"
     elif len(held) > 1 and all(_same(one, outputs[0]) for one in outputs[1:]):
         reason = f"the outputs of the given model are the same for all {samples}"
         fix = "look at the model and at --preprocess: `onnxsmith run MODEL --input …` shows the outputs"
@@ -358,14 +358,14 @@ def _blind(given: Given, held: Pairs, what: str, before: Scored) -> OnnxsmithErr
     elif scoring.has_labels and what in ("outputs of other samples", _CHANCE):
         reason = f"it is hardly better than with {what}" if what == _CHANCE else reason
         fix = "check that the labels belong to these samples, and that the metric reads them; or give more samples: "
-        fix += "--data DATA"
+        fix += GIVE_DATA
         if scoring.score.reads_first and scoring.decode is None and len(outputs[0]) > 1:
             first = next(iter(outputs[0]))
             fix = f"{scoring.score.title} reads the first output, {first}: --decode chooses another; or {fix}"
     elif not isinstance(scoring.score, Agreement) and not scoring.has_labels:
         fix = "leave --metric out: the agreement of all outputs, relative to their spread, is measured then"
     else:
-        fix = "give a smaller budget, another --metric or more samples: --data DATA"
+        fix = f"give a smaller budget, another --metric or more samples: {GIVE_DATA}"
     return problem(
         "quantize/blind-score",
         f"the score cannot tell a damaged model from the given one: {reason}",

@@ -14,7 +14,7 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import first_few, several
 from onnxsmith.exporter import factory
 from onnxsmith.precision.calibration_data import Samples
-from onnxsmith.precision.data.base import Sample, in_order
+from onnxsmith.precision.data.base import GIVE_DATA, Sample, in_order
 from onnxsmith.precision.scores.base import Score
 from onnxsmith.runtimes.base import Session
 from onnxsmith.verification.value_comparison import is_float
@@ -91,7 +91,7 @@ class Scoring:
             "quantize/no-data",
             "there is no sample to test on",
             why=f"the data has {several(spent, 'sample')}; calibration takes the first of each four" if spent else "",
-            fix="give two samples or more, better a hundred: --data DATA" if spent else "give some: --data DATA",
+            fix=f"give {'two samples or more, better a hundred' if spent else 'some'}: {GIVE_DATA}",
         )
 
     def _undecoded(self, session: Session) -> Iterator[str]:

@@ -16,11 +16,14 @@ from contextvars import ContextVar
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.system import machine, memory_limit
-from onnxsmith.base.words import byte_count
+from onnxsmith.base.words import byte_count, size
 
 MEMORY = "ONNXSMITH_MEMORY_LIMIT"
 """Names the environment variable for the limit in bytes: `500MB`, `16GB` in units of 1000, `16GiB` in units
 of 1024; 0 for no limit."""
+OF_PLAN = "_ONNXSMITH_MEMORY_LIMIT_OF_PLAN"
+"""Names the environment variable that `fleet` sets in a step whose memory limit is `memory_limit` of the plan: messages
+name this key, and not the variable."""
 TIME = "ONNXSMITH_TIME_LIMIT"
 """Names the environment variable for the limit in seconds; 0 for no limit."""
 PATIENCE = 600.0
@@ -162,28 +165,34 @@ def is_perhaps_shortage(said: str) -> bool:
     return _PERHAPS.search(said) is not None
 
 
-def shortage(what: str, limit: int, where: str, why: str, *, asked: int = 0, by: str = "") -> OnnxsmithError:
+def shortage(what: str, limit: int, where: str, why: str, *, asked: int = 0, of_plan: bool = False) -> OnnxsmithError:
     """Returns the problem of a runtime that needed more than `limit` bytes. `asked` is the limit that was asked for, 0
-    for `limit`: a lower one comes from the memory that the machine had free. `by` names what set the limit, "" for the
-    environment variable or the usual limit."""
-    is_free = limit < asked
+    for `limit`: a lower one comes from the memory that the machine had free. `of_plan` says that the limit is that of
+    a fleet's plan, although this process is none of its steps."""
+    is_free, of_plan = limit < asked, of_plan or OF_PLAN in os.environ
     return problem(
         "runtime/memory",
-        f"{what} needed {_beyond(limit, by, is_free=is_free)}",
+        f"{what} needed {beyond(limit, is_free=is_free, of_plan=of_plan)}",
         where=where,
         why=why,
-        fix=f"give a smaller input; or {_of_machine(why) if is_free else _more(limit, why, ' (0 for no limit)')}",
+        fix=f"give a smaller input; or {_of_machine(why) if is_free else _more(limit, why, of_plan=of_plan)}",
     )
 
 
-def _beyond(limit: int, by: str, *, is_free: bool) -> str:
-    """Returns which limit was not enough."""
+def beyond(limit: int, *, is_free: bool, of_plan: bool) -> str:
+    """Returns which limit in bytes was not enough: that of the free memory, of the plan, or of this process."""
     if not limit:
         return "more memory than the machine has"
     if is_free:
-        return f"more than {limit / 1e9:.1f} GB: the share that it may take of the memory that this machine had free"
-    by = by or (MEMORY if os.environ.get(MEMORY, "").strip() else "")
-    return f"more than the {limit / 1e9:.1f} GB that {f'{by} allows' if by else 'it may take'}"
+        return f"more than {size(limit)}: the share that it may take of the memory that this machine had free"
+    by = "memory_limit of the plan" if of_plan else MEMORY if os.environ.get(MEMORY, "").strip() else ""
+    return f"more than the {size(limit)} that {f'{by} allows' if by else 'it may take'}"
+
+
+def setting(limit: str, *, of_plan: bool | None = None) -> str:
+    """Returns how to set the memory limit: by the environment variable, or in the plan of the fleet."""
+    of_plan = OF_PLAN in os.environ if of_plan is None else of_plan
+    return f'memory_limit = "{limit}" in the plan' if of_plan else f"{MEMORY}={limit}"
 
 
 def in_force(asked: int) -> int:
@@ -197,11 +206,11 @@ def perhaps_short(limit: int) -> str:
     """Returns further advice for a crash without a message: a library may also crash because it gets no memory."""
     if not limit:
         return ""
-    return f"; if memory was short (it may take {limit / 1e9:.1f} GB), {_more(limit)}"
+    return f"; if memory was short (it may take {size(limit)}), {_more(limit, of_plan=OF_PLAN in os.environ)}"
 
 
-def _more(limit: int, said: str = "", none: str = "") -> str:
-    """Returns advice to raise the limit, within what the machine has. `none` says how to have no limit."""
+def _more(limit: int, said: str = "", *, of_plan: bool) -> str:
+    """Returns advice to raise the limit, within what the machine has."""
     if _is_too_large(said):
         return _other_machine()
     wanted, total = _next(limit, said), machine.HERE.memory()
@@ -209,7 +218,8 @@ def _more(limit: int, said: str = "", none: str = "") -> str:
         wanted = total // 10**9
         if wanted * 10**9 <= limit:
             return _other_machine()
-    return f"allow more: {MEMORY}={wanted}GB{none}"
+    none = " (0 for no limit)" if said and not of_plan else ""
+    return f"allow more: {setting(f'{wanted}GB', of_plan=of_plan)}{none}"
 
 
 def _of_machine(said: str) -> str:
@@ -227,7 +237,7 @@ def _is_too_large(said: str) -> bool:
 
 def _other_machine() -> str:
     total = machine.HERE.memory() or 0
-    return f"use a machine with more memory than {total / 1e9:.1f} GB"
+    return f"use a machine with more memory than {size(total)}"
 
 
 def _allocation(said: str) -> int:

@@ -19,11 +19,13 @@ _PARAMETERS = re.compile(r"(onnxruntime::[\w:~]+)\([^()]*\)(?: const)?")
 
 
 def _unsupported_version(match: re.Match[str]) -> OnnxsmithError:
+    from onnxsmith.graph.structure.versions import newest_opset
+
     return problem(
         "runtime/ir-unsupported",
         f"the file has IR version {match[1]}, the installed onnxruntime reads up to {match[2]}",
-        fix="`pip install --upgrade onnxruntime`, or `onnxsmith opset MODEL OPSET --ir-version "
-        f"{match[2]} -o older.onnx`",
+        fix="`pip install --upgrade onnxruntime`, or `onnxsmith opset MODEL "
+        f"{newest_opset(int(match[2]))} --ir-version {match[2]} -o older.onnx`",
     )
 
 
@@ -36,13 +38,17 @@ def _unsupported_opset(match: re.Match[str]) -> OnnxsmithError:
 
 
 def _no_kernel(match: re.Match[str]) -> OnnxsmithError:
+    from onnxsmith.graph.structure.opset_range import OLDEST
+
+    before = int(match[2]) - 1
+    older = f"or try an older form of {match[1]}: `onnxsmith opset MODEL {before} -o older.onnx`; "
     return problem(
         "runtime/no-kernel",
         f"onnxruntime has no kernel for {match[1]} as of opset {match[2]}, or none for these dtypes",
         where=f"node {match[3]!r}" if match[3] else "",
         why="the operator is known, but not in this form on this provider: new opsets and bfloat16 often lack it",
-        fix="run the model as it is with --runtime reference; or try an older opset: `onnxsmith opset MODEL OPSET -o "
-        "older.onnx`; or put a Cast to float before the node and a Cast back after it",
+        fix=f"run the model as it is with --runtime reference; {older if before >= OLDEST else ''}or put a Cast to "
+        "float before the node and a Cast back after it",
     )
 
 
@@ -53,9 +59,8 @@ def _unknown_operator(match: re.Match[str]) -> OnnxsmithError:
         why="the model's opset has no such operator: it is of a newer one, or was an experiment of an old one"
         if match[1].rpartition(":")[0] in ("", "ai.onnx")
         else "its domain needs a library of its own, or a newer onnxruntime",
-        fix="export the operation in standard operators; or put a standard operator, here OPERATOR, in its place: "
-        f"`onnxsmith replace MODEL '{match[1].replace(':', '.')}(x, ...)' 'OPERATOR(x)' "
-        "--changes -o replaced.onnx`",
+        fix="`onnxsmith inspect MODEL --nodes` lists the nodes of this operator: write them in standard operators, in "
+        "your module or in the file (`onnxsmith replace -h`)",
     )
 
 

@@ -9,6 +9,7 @@ from typing import IO, Any
 import ml_dtypes  # noqa: F401 — registers bfloat16 and friends with numpy
 import numpy as np
 
+from onnxsmith.base.words import size
 from onnxsmith.runtimes.base import Value
 
 Message = list[bytes | memoryview]
@@ -48,9 +49,9 @@ def receive(stream: IO[bytes], *, most: int = 0) -> tuple[dict[str, Any], dict[s
     return message["head"], {name: _unpack(item, buffers) for name, item in message["values"].items()}
 
 
-def _fits(size: int, most: int) -> None:
-    if most and size > most:
-        raise TooLargeError(f"the answer has {size / 1e9:.2f} GB; at most {most / 1e9:.2f} GB are kept")
+def _fits(length: int, most: int) -> None:
+    if most and length > most:
+        raise TooLargeError(f"the answer has {size(length)}; at most {size(most)} are kept")
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytearray:

@@ -121,7 +121,7 @@ def _how_to_give(missing: list[Port]) -> str:
     fix = "add --random for generated values, in Python random=True"
     if all(port.kind == "tensor" and port.shape is not None for port in missing):
         fix += f"; or choose the sizes of generated values: {' '.join(texts)}"
-    return f"{fix}; or give values of yours: {files}"
+    return f"{fix}; or give files of yours, written by numpy.save: {files}"
 
 
 def planned(model: ir.Model, interface: Signature, sizes: Mapping[str, Size], seed: int) -> Plan:

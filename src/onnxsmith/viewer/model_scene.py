@@ -11,8 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.clock import stage
 from onnxsmith.base.report.base import ModelFile
-from onnxsmith.base.report.parts._text import size
-from onnxsmith.base.words import several
+from onnxsmith.base.words import several, size
 from onnxsmith.graph.model_identity import model_file
 from onnxsmith.graph.reading.exact_text import elements, flat
 from onnxsmith.graph.reading.scopes import function_name

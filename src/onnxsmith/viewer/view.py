@@ -10,10 +10,10 @@ from onnxsmith.base.folders import replacing
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Part, Report
-from onnxsmith.base.report.parts._text import size
 from onnxsmith.base.report.parts.written_files import View, written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
+from onnxsmith.base.words import size
 from onnxsmith.graph.files.load import Source
 from onnxsmith.graph.files.output_paths import refuse_loss, refuse_other_than_page
 from onnxsmith.graph.files.save import disk_problems

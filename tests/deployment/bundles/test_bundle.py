@@ -168,7 +168,7 @@ def test_given_inputs_are_recorded(tmp_path: Path) -> None:
     [
         ("RuntimeError: No Op registered for Foo with domain_version of 99", "onnxsmith opset"),
         ("ai.onnx opset 27 is under development, and support is limited", "onnxsmith opset"),
-        ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 916. MiB", "--dim-range"),
+        ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 916. MiB", "--input inputs.npz"),
         ("model.InputError: 'N' is 3 in input 'x'; declared is 4 to 8", "onnxsmith explain"),
         ("FileNotFoundError: golden/0_input_0.bin", "onnxsmith explain"),
         ("", "onnxsmith explain"),

@@ -115,4 +115,4 @@ def test_parameters_that_the_task_does_not_use(tmp_path: Path, task: str, given:
 def test_a_range_without_a_batch_of_one(tmp_path: Path, task: str) -> None:
     model = classifier(tmp_path) if task == "image-classification" else upscaler(tmp_path)
     found = refused(model, tmp_path / "o", task=task, dim_ranges=("batch=2:4:8",))
-    assert found == ("bundle/task-mismatch", "--dim-range batch=1:4:8")
+    assert found == ("bundle/task-mismatch", "--dim batch=1:4:8")

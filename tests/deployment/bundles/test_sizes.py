@@ -12,7 +12,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.cli import application
 from onnxsmith.deployment.bundles import golden
+from tests import gallery
 from tests.deployment.bundles.models import checks, identity, linear, manifest, upscaler, written
 
 
@@ -61,7 +63,7 @@ def test_large_sizes_that_were_declared(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["python", "tensorrt", "triton"])
 def test_an_input_outside_of_the_range(tmp_path: Path, form: str) -> None:
     found = refused(linear(tmp_path), tmp_path, "batch=4:5:8", form=form, inputs={"x": np.ones((3, 3), np.float32)})
-    assert (found.id, found.fix) == ("bundle/dim-range", "--dim-range batch=3:5:8, or another input")
+    assert (found.id, found.fix) == ("bundle/dim-range", "--dim batch=3:5:8, or another input")
     assert "'batch' is 3" in found.what
 
 
@@ -88,7 +90,7 @@ def test_a_declared_size_that_the_model_refuses(tmp_path: Path, declared: str, s
 
 def test_a_dimension_that_only_an_output_has(tmp_path: Path) -> None:
     found = refused(in_fours(tmp_path), tmp_path, "m=1:2:4")
-    assert (found.id, found.fix) == ("bundle/dim-range", "leave --dim-range m out")
+    assert (found.id, found.fix) == ("bundle/dim-range", "leave --dim m out")
 
 
 @pytest.mark.parametrize("name", ["x.0", "x, axis 0", "?", "d1"])
@@ -97,7 +99,7 @@ def test_a_dimension_without_a_name_can_get_one(tmp_path: Path, name: str) -> No
     found = refused(model, tmp_path, f"{name}=1:2:4")
     assert found.fix == (
         f"name the dimensions first: `onnxsmith set-dim {model} x:0=d1 -o named.onnx`; then bundle named.onnx with "
-        "--dim-range d1=1:2:4"
+        "--dim d1=1:2:4"
     )
     with onnxsmith.edit(model, tmp_path / "named.onnx") as m:
         m.set_dim("x:0=d1")
@@ -108,7 +110,7 @@ def test_golden_data_that_is_too_large(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(golden, "LARGEST", 200)
     model = identity(tmp_path, ("x", "y", TensorProto.FLOAT, ["n", 10]))
     found = refused(model, tmp_path, "n=1:8:9")
-    assert (found.id, found.fix) == ("bundle/too-large", "record smaller sizes: --dim-range n=2:2:2")
+    assert (found.id, found.fix) == ("bundle/too-large", "record smaller sizes: --dim n=2:2:2")
     found = refused(model, tmp_path, "n=1:2:9")
     assert found.id == "bundle/too-large"
     found = refused(model, tmp_path, inputs={"x": np.ones((9, 10), np.float32)})
@@ -149,3 +151,23 @@ def test_the_two_bundles_of_a_model_file_agree(tmp_path: Path) -> None:
     assert sizes(path, tmp_path, "batch=1:2:3")
     assert path.read_bytes() == before
     assert onnx.load(path).graph.name == "linear"
+
+
+def test_the_old_option_for_ranges_works_and_names_the_new_one(tmp_path: Path) -> None:
+    words = [
+        "bundle",
+        str(linear(tmp_path)),
+        "-o",
+        str(tmp_path / "o"),
+        "--for",
+        "python",
+        "--dim-range",
+        "batch=1:2:4",
+    ]
+    text, status = gallery.called(application.main, words)
+    assert status == 0, text
+    assert "note: --dim-range is deprecated: use --dim, which takes the same values" in text
+    assert [case["sizes"]["batch"] for case in manifest(tmp_path / "o")["cases"]] == [2, 1, 4]
+    text, _ = gallery.called(application.main, ["bundle", "--help-all"])
+    assert "--dim " in text
+    assert "--dim-range" not in text

@@ -134,13 +134,30 @@ def test_equal_lines_are_one_line() -> None:
 
 def test_a_refusal_names_the_refused_nodes_only() -> None:
     nodes = (
-        NodeCheck("bits", "BitwiseAnd", Stage.NOT_TRIED, "the table was not read"),
+        NodeCheck("bits", "BitwiseAnd", Stage.NOT_TRIED, "the table does not say"),
         NodeCheck("shrink", "Resize", Stage.REFUSED, "mode is cubic"),
+        NodeCheck("-> y", "mine::Op", Stage.REFUSED, "it is not in the table"),
+        NodeCheck("grow", "Resize", Stage.REFUSED, "mode is cubic"),
     )
-    check = TargetCheck("fake", "Fake", "1", judge=True, stage=Stage.REFUSED, nodes=nodes)
-    (said,) = refusals((check,), "m.onnx", ["x"])
-    assert (said.what, said.where) == ("fake refused 1 node", "shrink")
-    assert "'Resize(x, ...)'" in said.fix, "a pattern with any number of operands"
+    counts = {"refused": 3, "not tried": 1}
+    check = TargetCheck("fake", "Fake", "1", judge=True, stage=Stage.REFUSED, nodes=nodes, counts=counts)
+    (said,) = refusals((check,), "a b.onnx", ["x"])
+    assert (said.what, said.where) == ("fake refused 3 nodes, 1 node undecided", "shrink, -> y, grow")
+    assert said.remedies[0].text == "onnxsmith op Resize; onnxsmith inspect 'a b.onnx' y"
+    assert "write Resize, mine::Op as operators that the target takes" in said.fix
+
+
+def test_undecided_nodes_are_counted_and_the_table_is_named() -> None:
+    model = from_text('<ir_version: 10, opset_import: ["": 17]> g (float[2,2] x) => (float y) { y = Det(x) }')
+    report = onnxsmith.check(model, targets=["tensorrt-11"]).report
+    assert "tensorrt-11 leaves 1 node undecided" in report.headline
+    (part,) = (one for one in report.parts if isinstance(one, TargetChecks))
+    (check,) = part.checks
+    assert "TensorRT 10.15 does not support it; whether version 11 does is not in the table" in check.why
+    notes = " ".join(check.notes)
+    assert "the table (11.4, by the operators of 10.15) was read on 2026-11-24 from https://github.com/onnx" in notes
+    assert "the table says nothing about this: Which operators version 11 adds" in notes
+    assert "`trtexec --onnx=model.onnx`" in notes
 
 
 def test_a_target_that_exceeds_its_limits_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

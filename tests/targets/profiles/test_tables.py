@@ -86,7 +86,7 @@ GEMM = "g (float[1,4] x, float[4,2] w) => (y) { y = Gemm(x, w) }"
         ("tensorrt-11", RESIZE % "nearest", ("fits", "with scales, axes must be 0, 1, … up to the rank")),
         ("tensorrt-10", "g (float[4] x) => (y) { y = Det(x) }", ("refused", "Det is not supported")),
         ("tensorrt-11", "g (float[4] x) => (y) { y = Det(x) }",
-         ("unknown", "version 10.15 does not support it; the table of version 11 was not read")),
+         ("unknown", "TensorRT 10.15 does not support it; whether version 11 does is not in the table")),
         ("tensorrt-10", "g (uint8[4] x) => (y) { y = Relu(x) }",
          ("refused", "X is uint8; Relu accepts float32, float16, bfloat16, int64 or int32")),
         ("tensorrt-10", "g (double[4] x) => (y) { y = Sqrt(x) }",

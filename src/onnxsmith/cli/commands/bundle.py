@@ -61,9 +61,7 @@ class Bundle(Command):
         metavar="NAME=SIZE",
     )
     dim_range: tuple[str, ...] = option(
-        "least, usual and largest size of a symbolic dimension: batch=1:4:16; --dim accepts the same",
-        default=(),
-        metavar="NAME=MIN:OPT:MAX",
+        "least, usual and largest size of a symbolic dimension", default=(), metavar="NAME=MIN:OPT:MAX", now="--dim"
     )
     input: tuple[str, ...] = option(
         "inputs to record: x=photo.png, inputs.npz; repeatable; others are generated",

@@ -10,8 +10,7 @@ from importlib.resources import files
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Block, Chart, Facts, Intervals, Plot, Table, Text, Tone
 from onnxsmith.base.report.card import Card
-from onnxsmith.base.report.parts._text import size
-from onnxsmith.base.words import shortened
+from onnxsmith.base.words import shortened, size
 from onnxsmith.cli.render.opened_parts import opened
 from onnxsmith.cli.render.templates import block_kind, filled, laid_out, source
 

@@ -105,7 +105,7 @@ class Root:
             "the path leads out of the folder of this server",
             where=word,
             why=f"{why}; the server reads and writes in {self.folder} only",
-            fix="give a path in that folder; or the user starts the server with another one: `onnxsmith mcp FOLDER`",
+            fix="give a path in that folder; or the user starts the server with a folder that holds both",
         )
 
 

@@ -172,7 +172,7 @@ def _asked(text: str, a: SideSource, b: SideSource) -> Iterator[Fed]:
             f"{text!r} names no input with an output",
             where=f"--state {text}",
             why=_listing(interface),
-            fix=f"write {_choices(interface) or '--state INPUT=OUTPUT'}; "
+            fix=f"write {_choices(interface) or 'the names of an input and an output that exist'}; "
             "a pattern names several: --state 'past_key_values.*=present.*'",
         )
     for own, gave in found:

@@ -46,7 +46,7 @@ def unsupported(given: Mapping[str, Any]) -> Iterator[Unsupported]:
         yield Unsupported(
             f"export_modules_as_functions={given['export_modules_as_functions']!r}",
             "torch.export traces through modules",
-            "leave it out, then `onnxsmith outline model.onnx FUNCTION --module NAME` makes modules functions",
+            "leave it out, and make modules functions of the file: `onnxsmith outline -h` has an example",
         )
     if not given["autograd_inlining"]:
         yield Unsupported(

@@ -148,7 +148,8 @@ def _torch_beside(name: str, models: Sequence[Any]) -> str:
     files = shlex.join([str(one) if isinstance(one, Path) else "m.onnx" for one in models])
     return (
         f"name a runtime of ONNX files in place of {name}, such as {runtimes.default()}; or give the torch model "
-        f"beside the file: `onnxsmith bench {files} FILE.py:FACTORY --subject {name}`"
+        f"beside the file: `onnxsmith bench {files} FILE.py:FACTORY --subject {name}`, with the function that makes it "
+        "in the place of FILE.py:FACTORY"
     )
 
 

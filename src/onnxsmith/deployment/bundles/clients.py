@@ -69,7 +69,7 @@ def run(
         output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         children.HERE.end(process)
-        return Finished(-1, "", f"it was stopped after {seconds:.0f} s", late=True)
+        return Finished(-1, "", f"it was stopped after {seconds:g} s", late=True)
     except BaseException:
         children.HERE.end(process)
         raise
@@ -121,11 +121,12 @@ def failed(name: str, client: str, finished: Finished, content: Content | None =
 def _remedy(said: str, content: Content | None, *, late: bool) -> str:
     """Returns advice for a failure, as far as its message allows."""
     if late or _call_limits.is_shortage(said):
-        limit = _call_limits.TIME if late else _call_limits.MEMORY
-        return (
-            "record smaller inputs: --dim-range NAME=MIN:OPT:MAX with smaller sizes, or --input; or allow more: "
-            f"{limit}={'1200' if late else '16GB'}"
+        more = f"{_call_limits.TIME}=1200" if late else _call_limits.setting("16GB")
+        dims = " ".join(f"--dim {shlex.quote(one)}=1:2:4" for one in (content.symbols if content else ()))
+        smaller = (
+            f"{dims}, for example; or smaller inputs of yours: --input inputs.npz" if dims else "--input inputs.npz"
         )
+        return f"record smaller inputs: {smaller}; or allow more: {more}"
     if "Could not find an implementation" in said:
         return "compute the named node in float: put a Cast before it and a Cast back after it; or update the client"
     if _UNKNOWN.search(said) and (content is None or content.opset > _OLDER):

@@ -47,7 +47,7 @@ def ranges(
                 "bundle/dim-range",
                 f"no input has the dimension {name!r}, only an output",
                 why="the model computes its size, so nobody can choose it",
-                fix=f"leave --dim-range {name} out",
+                fix=f"leave --dim {name} out",
             )
         found[name] = declared
     return {name: found[name] for name in symbols if name in found}
@@ -105,9 +105,9 @@ def refuse_outside(declared: Mapping[str, Range], interface: Signature, values: 
         low, high = min(held.least, size), max(held.most, size)
         raise problem(
             "bundle/dim-range",
-            f"{name!r} is {size} in {label}, and --dim-range declares {held.least} to {held.most}",
+            f"{name!r} is {size} in {label}, and --dim declares {held.least} to {held.most}",
             why="the generated runners refuse sizes outside of the declared range",
-            fix=f"--dim-range {name}={low}:{held.usual}:{high}, or another input",
+            fix=f"--dim {name}={low}:{held.usual}:{high}, or another input",
         )
 
 
@@ -116,12 +116,12 @@ def _unknown(
 ) -> OnnxsmithError:
     near = difflib.get_close_matches(name, symbols, 1)
     places = nameless(interface)
-    fix = "leave --dim-range out"
+    fix = "leave --dim out"
     if near:
-        fix = f"--dim-range {near[0]}={':'.join(map(str, sizes))} in place of {name}=…"
+        fix = f"--dim {near[0]}={':'.join(map(str, sizes))} in place of {name}=…"
     elif places:
         command, new = naming(interface, file)
-        declared = f"--dim-range {new}={':'.join(map(str, sizes))}"
+        declared = f"--dim {new}={':'.join(map(str, sizes))}"
         fix = f"name the dimensions first: `{command}`; then bundle named.onnx with {declared}"
     without = f"; without a name: {', '.join(f'axis {axis} of {port}' for port, axis in places)}" if places else ""
     return problem(
@@ -142,5 +142,5 @@ def _no_range(text: str) -> Exception:
         f"{text!r} is not a range of sizes",
         why="a range is the least and the largest size, and between them the usual one; each at least 1, in ascending "
         "order",
-        fix=f"--dim-range {shlex.quote(name.strip() or 'batch')}={':'.join(map(str, sizes[:3]))}",
+        fix=f"--dim {shlex.quote(name.strip() or 'batch')}={':'.join(map(str, sizes[:3]))}",
     )

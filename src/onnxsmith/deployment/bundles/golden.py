@@ -204,7 +204,7 @@ def _refused(sizes: Mapping[str, int], tries: Tries, instead: str = "") -> Onnxs
     taken = f"declare another usual size, which the model takes: {instead}" if instead else ""
     return problem(
         "bundle/dim-range",
-        f"the model takes no generated input with {_shown(sizes)}, which --dim-range declares",
+        f"the model takes no generated input with {_shown(sizes)}, which --dim declares",
         why=f"the last refusal: {last.what} {last.why}".strip() if last else "",
         fix=taken
         or "declare only sizes that the model takes; a dimension that depends on another one needs a range, too. If "
@@ -225,7 +225,7 @@ def _small_enough(run: Run, interface: Signature) -> Run:
     name, size = found
     symbol, most = max(run.feed.sizes.items(), key=lambda item: item[1])
     smaller = max(most * LARGEST // (2 * size), 1)
-    declare = f"record smaller sizes: --dim-range {symbol}={smaller}:{smaller}:{smaller}"
+    declare = f"record smaller sizes: --dim {symbol}={smaller}:{smaller}:{smaller}"
     if not run.generated or symbol in {f"{name}.{axis}" for name, axis in nameless(interface)}:
         declare = "record a smaller input: --input inputs.npz"
     raise problem(

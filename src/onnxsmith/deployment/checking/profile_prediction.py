@@ -94,10 +94,23 @@ def _check(name: str, profile: Profile, subject: Subject) -> TargetCheck:
         shapes="dynamic" if subject.dynamic else "fixed",
         counts=dict(counts),
         nodes=tuple(map(_node, shown)),
-        notes=(*((f"the table: {profile.source}",) if profile.source else ()), *profile.notes),
+        notes=(_table(profile), *(_undecided(profile) if counts[Stage.NOT_TRIED.value] else ()), *profile.notes),
         whole=any(one.outlook is Outlook.REFUSED for one in whole),
         complete=len(shown) == len(listed),
     )
+
+
+def _table(profile: Profile) -> str:
+    """Says which table was asked: its version, when it was read, and from where."""
+    table = f"the table ({profile.version})" if profile.version else "the table"
+    return f"{table} was read on {profile.date} from {profile.source}" if profile.date else f"{table}: {profile.source}"
+
+
+def _undecided(profile: Profile) -> Iterator[str]:
+    """Yields what the table leaves open, and what decides it."""
+    if profile.unsaid:
+        yield f"the table says nothing about this: {' '.join(profile.unsaid)}"
+    yield "undecided nodes may be accepted or refused: try the model with the target's own software"
 
 
 def _why(whole: list[Foreseen], listed: list[Foreseen]) -> str:

@@ -167,8 +167,8 @@ def does_not_run(symbol: str, size: int, refused: Mapping[int, OnnxsmithError], 
         fix=f"leave --dim {symbol}={given} out: then usual sizes are tried; or leave the dimension at {size}; nothing "
         "was written"
         if given is not None
-        else f"leave the dimension at {size}, without the name {symbol}, unless the model takes another size than "
-        f"those that were tried, which --dim {symbol}=SIZE gives; nothing was written",
+        else f"leave the dimension at {size}, without the name {symbol}, unless you know another size that the model "
+        "takes (option --dim); nothing was written",
     )
 
 

@@ -64,7 +64,7 @@ def _read(kept: str | Path | Mapping[str, Mapping[str, list[int]]]) -> dict[str,
                 "the keep-list cannot be read",
                 where=str(kept),
                 why=str(error)[:200],
-                fix="give the file that `onnxsmith prune --keep-list FILE` wrote",
+                fix="give the file that `prune` wrote with --keep-list",
             ) from error
     else:
         found = kept

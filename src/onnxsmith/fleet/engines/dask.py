@@ -63,7 +63,8 @@ class Dask(Engine):
                     "the scheduler does not answer",
                     where=scheduler,
                     why=f"{type(error).__name__}: {error}",
-                    fix="start it with `dask scheduler`, workers with `dask worker ADDRESS`; or leave --scheduler out",
+                    fix=f"start it with `dask scheduler`, workers with `dask worker {scheduler}`; "
+                    "or leave --scheduler out",
                 ) from error
             try:
                 threads = _threads(client, scheduler)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from onnxsmith.base.report.parts._text import size
 from onnxsmith.base.report.parts.baselines import BETTER, CHANGED, UNKNOWN, WORSE
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, several, size
 from onnxsmith.gate.baselines.change import Change
 from onnxsmith.gate.baselines.entry import Entry, StoredPort, paired
 from onnxsmith.gate.baselines.facts import Facts

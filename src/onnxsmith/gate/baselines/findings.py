@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onnxsmith.base.clock import Clock
 from onnxsmith.base.problem import Problem
@@ -25,8 +26,10 @@ from onnxsmith.base.words import first_few, several
 from onnxsmith.gate.baselines.baseline_file import Baseline
 from onnxsmith.gate.baselines.change import ORDER, Change
 from onnxsmith.gate.baselines.entry import Entry
-from onnxsmith.gate.baselines.holding import Held
 from onnxsmith.gate.baselines.settings import Settings
+
+if TYPE_CHECKING:
+    from onnxsmith.gate.baselines.holding import Held
 
 _SHOWN = 3
 """Limits the models that a headline names, and the changes in a problem. A choice."""

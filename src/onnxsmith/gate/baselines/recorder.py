@@ -21,7 +21,6 @@ from onnxsmith.gate.baselines.data_file import Content
 from onnxsmith.gate.baselines.entry import Acceptance, Entry
 from onnxsmith.gate.baselines.findings import row
 from onnxsmith.gate.baselines.model_steps import naming, steps
-from onnxsmith.gate.baselines.recording import entry_of
 from onnxsmith.gate.baselines.settings import Settings
 
 _SHOWN = 3
@@ -87,8 +86,10 @@ class Recorder:
         Raises:
             OnnxsmithError: the errors of loading, running and measuring the model.
         """
+        from onnxsmith.gate.baselines import recording  # slow to import: a refusal comes without it
+
         name = self.old.name_of(model)
-        entry, said = entry_of(model, self._content, self.settings, before, history=history)
+        entry, said = recording.entry_of(model, self._content, self.settings, before, history=history)
         self._entries[name] = sealed(entry)
         self._edited.discard(name)
         self._rows.append(row(name, self._result, entry))

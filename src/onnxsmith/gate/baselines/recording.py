@@ -164,7 +164,6 @@ def _of_baselines(model: ir.Model, file: Path) -> Iterator[None]:
 
 
 _IN_WORDS = {
-    "--dim-range": "--dim",
     "golden data": "recorded data",
     "makes the bundle too large to hand over": "makes the baseline too large to keep beside the code",
     "the generated runners refuse sizes outside of the declared range": "inputs have the sizes of --dim",

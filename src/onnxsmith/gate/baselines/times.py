@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from onnxsmith.base.report.base import Report
-from onnxsmith.base.report.parts._text import duration, size
+from onnxsmith.base.report.parts._text import duration
 from onnxsmith.base.report.parts.baselines import BETTER, CHANGED, UNKNOWN, WORSE
 from onnxsmith.base.report.parts.measurements import Latencies, Measurement, Regression, Regressions
 from onnxsmith.base.system import machine
+from onnxsmith.base.words import size
 from onnxsmith.deployment.benching.baseline import circumstances, moved
 from onnxsmith.deployment.benching.bench import bench
 from onnxsmith.deployment.benching.measurement_statistics import of_rounds

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from onnxsmith.base.clock import Clock
 from onnxsmith.base.problem import OnnxsmithError, problem
@@ -20,12 +21,14 @@ from onnxsmith.gate.baselines.baseline_file import Baseline
 from onnxsmith.gate.baselines.data_file import Content
 from onnxsmith.gate.baselines.entry import Acceptance, Dropped, Entry
 from onnxsmith.gate.baselines.findings import Found, report
-from onnxsmith.gate.baselines.holding import Held, held
 from onnxsmith.gate.baselines.model_steps import naming, steps
 from onnxsmith.gate.baselines.recorder import Recorder
 from onnxsmith.gate.baselines.settings import USUAL, Settings, size_texts
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
+
+if TYPE_CHECKING:
+    from onnxsmith.gate.baselines.holding import Held
 
 _OF_THE_MODEL = {"interface", "weights", "graph", "runtime", "machine", "unsteady", "target", "size", "nodes"}
 """Names the changes over which `record` does not write: they need a reason."""
@@ -61,7 +64,7 @@ def _record(recorder: Recorder, model: Path) -> None:
     before = old.entries.get(name)
     if before is not None:
         old.refuse_edited(model)
-        now = held(model, before, old.content, replace(settings, times=False))
+        now = _held(model, before, old.content, replace(settings, times=False))
         _refuse_changed(old, model, now, settings)
         if not _is_wanted(before, now, settings):
             recorder.keep(name)
@@ -107,7 +110,7 @@ def check_one(model: str | Path, path: str | Path, settings: Settings = USUAL) -
             return report(baseline, [Found(name, None, file=Path(model))], settings, clock)
         entry = baseline.entry(model)
         baseline.refuse_edited(model)
-        now = held(Path(model), entry, baseline.content, settings)
+        now = _held(Path(model), entry, baseline.content, settings)
         return report(baseline, [Found(name, entry, held=now)], settings, clock)
 
 
@@ -137,7 +140,7 @@ def _accept(recorder: Recorder, model: Path, reason: str) -> None:
     name, before = old.name_of(model), old.entry(model)
     changes, moved = [BaselineChange(name, "entry", ACCEPTED, "it was changed by hand")], []
     if name not in old.edited:
-        now = held(model, before, old.content, recorder.settings)
+        now = _held(model, before, old.content, recorder.settings)
         changes = [BaselineChange(name, one.kind, ACCEPTED, one.what) for one in now.changes]
         moved = list(now.moved)
         moved += _other_settings(before, recorder.settings)
@@ -199,6 +202,12 @@ def _refuse_no_reason(models: Sequence[str | Path], reason: str) -> None:
         )
 
 
+def _held(file: Path, entry: Entry, content: Content, settings: Settings) -> Held:
+    from onnxsmith.gate.baselines.holding import held  # slow to import: a refusal comes without it
+
+    return held(file, entry, content, settings)
+
+
 def _is_there(baseline: Baseline, name: str) -> bool:
     return (baseline.path.parent / name).exists()
 
@@ -210,7 +219,7 @@ def _found(baseline: Baseline, name: str, file: Path, settings: Settings) -> Fou
     try:
         with naming(file):
             baseline.refuse_edited(file)
-            return Found(name, entry, held=held(file, entry, baseline.content, settings))
+            return Found(name, entry, held=_held(file, entry, baseline.content, settings))
     except OnnxsmithError as error:
         return Found(name, entry, error=error.problem)
 

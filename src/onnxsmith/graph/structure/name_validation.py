@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import shlex
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import onnx
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.structure import utf8_checks
-from onnxsmith.graph.structure.file_change import message_change, sorting
+from onnxsmith.graph.structure.file_change import file_of, message_change
 
 
 @dataclass(frozen=True)
@@ -215,12 +216,6 @@ def _made_twice(name: str, how: str, place: str, fix: str = "", why: str = "") -
     )
 
 
-def _file(place: str) -> str:
-    """Returns the file of a place, as the user gave it."""
-    file = place.partition(", graph ")[0]
-    return file if file.endswith(".onnx") else "in.onnx"
-
-
 def _renaming(name: str, node: onnx.NodeProto, scopes: tuple[_Scope, ...], place: str) -> str:
     """Returns lines that rename the second definition in the main graph, and the operands behind it."""
     if len(scopes) > 1:
@@ -233,7 +228,7 @@ def _renaming(name: str, node: onnx.NodeProto, scopes: tuple[_Scope, ...], place
     lines = [
         f"rename what {describe(node)} makes; leave out the lines of operands that are to read the first definition:",
         "import onnx",
-        f"model = onnx.load({_file(place)!r})",
+        f"model = onnx.load({file_of(place)!r})",
         "nodes = model.graph.node",
         f"nodes[{at}].output[{list(node.output).index(name)}] = {free!r}",
     ]
@@ -344,7 +339,10 @@ def _too_early(name: str, node: onnx.NodeProto, nodes: Sequence[onnx.NodeProto],
         f"{describe(node)} comes before the node that makes its input {name!r}",
         where=f"{place}, node {describe(node)}",
         why="the nodes of a graph must be in an order in which they can run",
-        fix=f"sort it: {sorting(place)}" if ", function " not in place else "put the first node behind the second",
+        fix=f"`onnxsmith simplify {shlex.quote(file_of(place))} -o sorted.onnx` writes a simplified file with "
+        "sorted nodes"
+        if ", function " not in place
+        else "put the first node behind the second",
     )
 
 

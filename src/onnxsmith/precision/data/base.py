@@ -18,6 +18,10 @@ Prepare = Callable[[Any], Any]
 """The user's preprocessing: turns an item of the data into arrays by input name, or into the array of the first
 input."""
 
+DATA = "DATA (a folder of images, an .npz, a .jsonl or file.py:function)"
+"""Says in advice what the value of an option for data is."""
+GIVE_DATA = f"--data {DATA}"
+
 
 @dataclass(frozen=True)
 class Sample:

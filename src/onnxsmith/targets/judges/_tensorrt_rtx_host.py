@@ -93,7 +93,7 @@ def _profile(builder: Any, network: Any, values: dict[str, Value]) -> Any:
                 f"TensorRT needs sizes for the input {port.name}",
                 where=port.name,
                 why="an engine is built for a range of each symbolic dimension",
-                fix="give an input: --input inputs.npz, or --dim NAME=SIZE",
+                fix="give an input: --input inputs.npz; or a size of each symbolic dimension with --dim",
             )
         needed = True
         if port.is_shape_tensor:

@@ -308,7 +308,8 @@ def check_complete(
             f"{label} has no value for the input {port.name!r}",
             where=f"{port.name}: {port}",
             why=why,
-            fix=f"add {port.name!r} to the file, or give it behind the file: --input {port.name}=FILE.npy",
+            fix=f"add {port.name!r} to the file, or give behind the file an array that numpy.save wrote: "
+            f"--input {port.name}=FILE.npy",
         )
 
 

@@ -121,12 +121,13 @@ def _with_node(report: Report, model: Source, names: dict[str, str]) -> Report:
 
 def _unknown(text: str, found: dict[str, str]) -> OnnxsmithError:
     if len(text.split()) > 1:
-        near = "; ".join(f"{one.id} ({filled(one.what, {})})" for one in cause_matching.nearest(text))
+        causes = list(cause_matching.nearest(text))
+        near = "; ".join(f"{one.id} ({filled(one.what, {})})" for one in causes)
         return problem(
             "explain/unknown-message",
             f"this message is unknown: none of the {len(known())} known causes matches it",
             why="a cause is named only if its whole pattern is in the message",
-            fix=f"similar words, but perhaps another cause: {near}; `onnxsmith explain ID` prints one"
+            fix=f"similar words, but perhaps another cause: {near}; `onnxsmith explain {causes[0].id}` prints the first"
             if near
             else "paste the lines in front of it too, or the whole traceback: `onnxsmith explain - < log.txt`",
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from onnxsmith.base.report.parts._text import size
 from onnxsmith.base.report.parts.edits import Entry
 from onnxsmith.base.report.parts.edits import Simplification as SimplificationPart
 from onnxsmith.base.report.parts.layers import Layers as LayersPart
@@ -12,6 +11,7 @@ from onnxsmith.base.report.parts.quantisation import Precision as PrecisionPart
 from onnxsmith.base.report.parts.quantisation import Quantisation as QuantisationPart
 from onnxsmith.base.report.parts.target_checks import Stage, TargetCheck
 from onnxsmith.base.report.parts.target_checks import TargetChecks as TargetChecksPart
+from onnxsmith.base.words import size
 from onnxsmith.viewer.overlays.base import Layer, Names, Overlaying
 from onnxsmith.viewer.scene import figure
 

@@ -6,16 +6,6 @@ from collections.abc import Iterator
 
 from onnxsmith.base.report.base import Table
 
-_UNITS = ("B", "KB", "MB", "GB", "TB")
-
-
-def size(count: int) -> str:
-    """Formats bytes in units of 1000: `10 B`, `1.5 KB`, `2.30 GB`."""
-    value, unit = float(count), 0
-    while value >= 999.5 and unit < len(_UNITS) - 1:  # from 999.5 on, three digits round to 1000
-        value, unit = value / 1000, unit + 1
-    return f"{count} B" if unit == 0 else f"{value:.3g} {_UNITS[unit]}"
-
 
 def duration(seconds: float | None) -> str:
     """Formats a time with three digits: `12.3 us`, `4.56 ms`, `2.00 s`; "" for None."""

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from onnxsmith.base.report.base import Block, Part, Table, Text, Tone
 from onnxsmith.base.report.case import Case
-from onnxsmith.base.report.parts._text import duration, size
+from onnxsmith.base.report.parts._text import duration
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.words import several
+from onnxsmith.base.words import several, size
 
 WORSE, CHANGED, BETTER, UNKNOWN = "worse", "changed", "better", "cannot tell"
 """Are the results of a change. A change that is none of the others is `changed`: nothing is worse."""

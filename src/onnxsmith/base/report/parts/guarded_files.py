@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from onnxsmith.base.report.base import Block, Part, Table
 from onnxsmith.base.report.case import Case
-from onnxsmith.base.report.parts._text import size
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.words import size
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone, facts
-from onnxsmith.base.report.parts._text import dims, metadata, number, size
-from onnxsmith.base.words import several
+from onnxsmith.base.report.parts._text import dims, metadata, number
+from onnxsmith.base.words import several, size
 
 
 @dataclass(frozen=True)

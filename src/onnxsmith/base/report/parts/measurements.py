@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from onnxsmith.base.report.base import Bars, Block, Intervals, Part, Places, Plot, Series, Table, Text, Tone, facts
-from onnxsmith.base.report.parts._text import duration, size
-from onnxsmith.base.words import of_one, several, told_apart
+from onnxsmith.base.report.parts._text import duration
+from onnxsmith.base.words import of_one, several, size, told_apart
 
 
 @dataclass(frozen=True)

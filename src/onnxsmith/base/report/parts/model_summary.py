@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from onnxsmith.base.report.base import Block, Facts, Part, Places, Table, Text, Tone, facts
-from onnxsmith.base.report.parts._text import metadata, size
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.report.parts._text import metadata
+from onnxsmith.base.words import first_few, several, size
 
 _PLAIN_DIM = re.compile(r"[\w.]+")
 _LONGEST_SUM = 80
@@ -323,7 +323,9 @@ class Costs(Part):
         for line in self.assumptions:
             yield Text(line)
         if any(one.is_guess for row in self.rows for one in (row.macs, row.activations)):
-            yield Text(f"~ is for the example size of {first_few(list(self.examples), 3)}; give sizes: --dim NAME=SIZE")
+            names = list(self.examples)
+            given = f"--dim {names[0]}={self.sizes[names[0]]}"
+            yield Text(f"~ is for the example size of {first_few(names, 3)}; give your sizes, such as {given}")
         yield self._table()
 
     def _sizes(self) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone, facts
-from onnxsmith.base.report.parts._text import size
-from onnxsmith.base.words import change, first_few, of_one, several, told_apart
+from onnxsmith.base.words import change, first_few, of_one, several, size, told_apart
 
 _MOST = 30
 """Layers that a terminal shows. A choice."""

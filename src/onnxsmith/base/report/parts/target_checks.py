@@ -173,18 +173,24 @@ def _alike(nodes: Sequence[NodeCheck]) -> list[list[NodeCheck]]:
 
 
 def summary(check: TargetCheck) -> str:
-    """Says in a few words how far the target came: `openvino agreed`, `tract refused 2 nodes`."""
+    """Says in a few words how far the target came: `openvino agreed`, `tract refused 2 nodes, 1 node undecided`."""
+    undecided = (check.counts or {}).get(Stage.NOT_TRIED.value, 0)
     if check.stage is not Stage.REFUSED:
         where = f" ({check.shapes})" if check.shapes != "dynamic" else ""
         if check.changed:
             return f"{check.target} refused the unchanged file, {check.stage.value} {check.changed}{where}"
         if check.symbols:
             return f"{check.target} {check.stage.value} at fixed sizes only{where}"
+        if check.stage is Stage.NOT_TRIED and undecided and not check.judge:
+            return f"{check.target} leaves {several(undecided, 'node')} undecided{where}"
         return f"{check.target} {check.stage.value}{where}"
     refused = sum(one.stage is Stage.REFUSED for one in check.nodes)
     if check.whole or not refused:
         return f"{check.target} refused the model"
-    return f"{check.target} refused {several(refused, 'node')}" + ("" if check.complete else " or more")
+    more = "" if check.complete else " or more"
+    return f"{check.target} refused {several(refused, 'node')}{more}" + (
+        f", {several(undecided, 'node')} undecided" if undecided else ""
+    )
 
 
 def refusals(checks: Sequence[TargetCheck], model: str, inputs: Sequence[str]) -> tuple[Problem, ...]:
@@ -205,17 +211,28 @@ def refusals(checks: Sequence[TargetCheck], model: str, inputs: Sequence[str]) -
 
 
 def _other_way(check: TargetCheck, model: str) -> str:
-    """Returns the advice for a target without a known rewrite: to replace the first refused node."""
-    first = next((one.op for one in check.nodes if one.stage is Stage.REFUSED), "")
-    if not first:
+    """Returns the advice for a target without a known rewrite: the commands that describe the refused operators."""
+    refused: dict[str, str] = {}
+    for one in check.nodes:
+        if one.stage is Stage.REFUSED:
+            refused.setdefault(one.op, one.node)
+    if not refused:
         return "leave this target out, or export the model for it: `onnxsmith explain target/refused`"
-    pattern = f"{first.replace('::', '.')}(x, ...)"
-    command = f"onnxsmith replace {shlex.quote(model)} {shlex.quote(pattern)} 'OPERATOR(x)' --changes -o replaced.onnx"
+    commands = "; ".join(_described(op, node, model) for op, node in list(refused.items())[:_FEW])
     search = f"{check.help.replace('MODEL', shlex.quote(model))}; or " if check.help else ""
     return (
-        f"{search}put operators that the target knows, here OPERATOR, in its place: `{command}`; or leave this target "
-        "out"
+        f"{search}write {first_few(list(refused), _FEW)} as operators that the target takes, in the module or file: "
+        f"`{commands}` describes {'it' if len(refused) == 1 else 'them'}, `onnxsmith replace -h` shows how; or leave "
+        "this target out"
     )
+
+
+def _described(op: str, node: str, model: str) -> str:
+    """Returns a command that shows what an operator computes: its definition in the standard, or a node of it."""
+    domain, _, _ = op.rpartition("::")
+    if domain and not domain.startswith("ai.onnx"):
+        return f"onnxsmith inspect {shlex.quote(model)} {shlex.quote(node.removeprefix('-> '))}"
+    return f"onnxsmith op {op}"
 
 
 def _given(check: TargetCheck, model: str, names: Sequence[str]) -> str:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from onnxsmith.base.report.base import Bars, Block, Facts, Part, Table, Text, facts
-from onnxsmith.base.report.parts._text import size
 from onnxsmith.base.report.parts.model_changes import of_weights_text, otherwise_text
-from onnxsmith.base.words import first_few, nodes_and_constants, several
+from onnxsmith.base.words import first_few, nodes_and_constants, several, size
 
 _FILES, _STAGES = 4, 3
 """Files, and stages of the time, that one line names. A choice."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from onnxsmith.base.options import argument, flag, option
-from onnxsmith.cli.commands.base import Command
+from onnxsmith.cli.commands.base import Command, refuse_missing
 
 if TYPE_CHECKING:
     from onnxsmith.gate.baselines.settings import Settings
@@ -57,6 +57,10 @@ class Recording(Measuring):
     )
     runtime: str | None = option("runtime that computes the recorded outputs", metavar="NAME")
     seed: int = option("seed of the generated inputs", default=0)
+
+    def refuse(self) -> None:
+        if self.runtime:
+            refuse_missing(self.runtime)
 
     def settings(self) -> Settings:
         """Returns the options as the settings of a recording."""

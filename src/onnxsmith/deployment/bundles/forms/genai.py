@@ -38,7 +38,8 @@ class Genai(Form):
                 "bundle/not-for-form",
                 "the form genai is for text generation",
                 where="--for genai",
-                fix=f"--task {_TASK} --tokenizer FOLDER; for other models: --for python",
+                fix=f"give the folder of the pretrained model: --task {_TASK} --tokenizer FOLDER; "
+                "for other models: --for python",
             )
         super().refuse(content)
         text_tasks.folder_of(content, "config.json", "tokenizer_config.json")

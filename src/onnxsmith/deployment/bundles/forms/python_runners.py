@@ -167,7 +167,7 @@ def notes(content: Content) -> list[str]:
         names = ", ".join(ascii(name) for name in free)
         found.append(
             f"No range was declared for {names}: the profile has the sizes of the golden data. Declare them: "
-            f"{' '.join(f'--dim-range {shlex.quote(ascii(name)[1:-1] + _RANGE)}' for name in free)}."
+            f"{' '.join(f'--dim {shlex.quote(ascii(name)[1:-1] + _RANGE)}' for name in free)}."
         )
     places = nameless(content.signature)
     if places:
@@ -175,7 +175,7 @@ def notes(content: Content) -> list[str]:
         command, new = naming(content.signature, content.model_file)
         found.append(
             f"These dimensions have no name, so the profile has the sizes of the golden data: {where}. Name them with "
-            f"{' '.join(command.split())}, and bundle named.onnx with --dim-range {new}{_RANGE}."
+            f"{' '.join(command.split())}, and bundle named.onnx with --dim {new}{_RANGE}."
         )
     return found
 
@@ -258,7 +258,7 @@ def _batch(content: Content) -> tuple[int, str]:
         return 0, "the first dimension is not one batch of every input and output"
     held = content.ranges.get(first)
     if held is None:
-        return 0, "no largest batch was declared (--dim-range)"
+        return 0, "no largest batch was declared (--dim)"
     if held.least > 1:
         return 0, f"the least batch that was declared is {held.least}, and the server may send one request alone"
     return held.most, ""

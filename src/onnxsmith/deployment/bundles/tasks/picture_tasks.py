@@ -78,7 +78,7 @@ def picture_of(content: Content, task: str, *, channels: tuple[int, ...] = (1, 3
             task,
             f"its batch {shape[0]!r} is declared to be at least {declared.least}, and a picture is one",
             where,
-            f"--dim-range {shape[0]}=1:{declared.usual}:{declared.most}",
+            f"--dim {shape[0]}=1:{declared.usual}:{declared.most}",
         )
     first = axis == 1
     sizes = shape[2:] if first else shape[1:3]

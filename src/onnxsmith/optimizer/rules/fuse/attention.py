@@ -246,7 +246,7 @@ def _other_name(dim: _Dim, wanted: _Dim) -> str:
     """Returns a hint if two inputs use the same name, which inference keeps apart because the sizes may differ."""
     for one, other in ((dim, wanted), (wanted, dim)):
         if isinstance(one, str) and isinstance(other, str) and re.fullmatch(rf"dim_{re.escape(other)}_\d+", one):
-            return f": inputs may have two sizes for {other} (--set-dim {other}=SIZE makes it one)"
+            return f": inputs may have two sizes for {other} (a size of {other}, given by --set-dim, makes them equal)"
     return ""
 
 
