@@ -40,7 +40,7 @@ def _problem(built: Built, symbol: str, size: int) -> Problem:
             "export/one-size",
             f"{symbol} was shown at {size} only",
             where=type(built.program.module).__qualname__,
-            why="the module takes longer inputs, but it refused each input of another size that was generated",
+            why="the module accepts longer inputs, but it refused each generated input of another size",
             fix=f"{static}, or make forward take inputs of any values",
         )
     other, error = refusal

@@ -127,7 +127,7 @@ def twice(name: str, texts: Sequence[str]) -> OnnxsmithError:
         "input/twice",
         f"input {name!r} is given twice",
         where=" ".join(f"--input {text}" for text in texts),
-        why="this command takes one input, and cannot know which of the two is meant",
+        why="this command uses a single value, and cannot know which of the two to use",
         fix="leave one of them out",
     )
 
