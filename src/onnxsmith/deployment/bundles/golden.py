@@ -201,7 +201,7 @@ def _taken_instead(session: Session, generator: Generator, declared: Mapping[str
 
 def _refused(sizes: Mapping[str, int], tries: Tries, instead: str = "") -> OnnxsmithError:
     last = tries.last
-    taken = f"declare another usual size, which the model takes: {instead}" if instead else ""
+    taken = f"declare another usual size, which the model accepts: {instead}" if instead else ""
     return problem(
         "bundle/dim-range",
         f"the model accepts no generated input with {_shown(sizes)}, which --dim-range declares",

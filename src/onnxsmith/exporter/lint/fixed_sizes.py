@@ -96,7 +96,7 @@ class SizeCompared(Check):
             Problem(
                 "forward/size-compared",
                 said,
-                why="the graph holds only the example's side, and is valid only for sizes that take that side",
+                why="the graph has only the example's side, and is valid only for sizes that lead to this side",
                 fix=f"write both sides as one computation{other}",
             ),
             node.test,

@@ -46,7 +46,7 @@ def _problem(built: Built, symbol: str, size: int) -> Problem:
     other, error = refusal
     return Problem(
         "export/one-size",
-        f"the module itself takes only {size} for {symbol}",
+        f"the module itself accepts only {size} for {symbol}",
         where=model_line(error.__cause__ or error) or type(built.program.module).__qualname__,
         why=f"at {other}: {error.problem.why or error.problem.what}",
         fix=f"make the line follow the size, and export again; or {static}",

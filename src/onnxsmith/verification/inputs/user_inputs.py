@@ -221,7 +221,7 @@ def _values(spec: InputSpec, interface: Signature, found: dict[str, Any]) -> dic
     if len(arrays) != 1:
         raise problem(
             "input/syntax",
-            f"the file holds {len(arrays)} arrays, but input {port.name!r} takes one",
+            f"the file has {len(arrays)} arrays, but input {port.name!r} takes one",
             where=str(spec.path),
             fix="give the file without a name: --input inputs.npz uses the names in the file",
         )
