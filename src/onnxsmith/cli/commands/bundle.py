@@ -150,7 +150,7 @@ class Check(Command):
         metavar="NAME",
         reads=True,
     )
-    fix: bool = flag("rewrite the model until the targets accept it, and compare it with the original")
+    fix: bool = flag("rewrite the model until the targets accept it, and compare it with the original model")
     output: str = option("the file for the rewritten model", short="-o", metavar="FILE", default="", writes=True)
     input: tuple[str, ...] = option(
         "inputs to run and compare on: inputs.npz, x=photo.png; repeatable",

@@ -56,7 +56,7 @@ class Compare(Command):
         metavar="SPEC",
         reads=True,
     )
-    only_given: bool = flag("compare on the given inputs only; generate none")
+    only_given: bool = flag("compare only on the given inputs; generate no other inputs")
     dim: tuple[str, ...] = option(
         "size of a symbolic dimension, or a range of sizes: batch=1, height=64..1024; repeatable",
         default=(),

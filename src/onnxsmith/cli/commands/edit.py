@@ -82,10 +82,10 @@ class Merge(Command):
     siblings: bool = flag(
         "put the models side by side, without connecting outputs to inputs; inputs of the same name become one input"
     )
-    keep: bool = flag("keep outputs of the first model that the second model reads as outputs of the joined model")
+    keep: bool = flag("in the joined model, also keep the outputs of the first model that the second model reads")
     first_prefix: str = option("put this text before the names of the first model", default="", metavar="TEXT")
     second_prefix: str = option("put this text before the names of the second model", default="", metavar="TEXT")
-    no_verify: bool = flag("write the file without verifying it; the report says so")
+    no_verify: bool = flag("write the file without verifying it; the report states this")
     verify: Verify = group(Verify)
     save: Save = group(Save)
 
@@ -150,7 +150,7 @@ class Split(Command):
     )
     nodes: bool = flag("make one piece for each node")
     by_nodes: bool = flag("with --into: give each piece about the same number of nodes instead")
-    no_verify: bool = flag("write the files without verifying them; the report says so")
+    no_verify: bool = flag("write the files without verifying them; the report states this")
     verify: Verify = group(Verify)
     save: Save = group(Save)
 

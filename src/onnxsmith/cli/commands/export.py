@@ -60,7 +60,7 @@ class Export(Command):
     drop_unused: bool = flag("remove graph inputs that no node reads; default: keep them and name them in the report")
     no_weights: bool = flag("leave the parameters out of the file; they become graph inputs")
     no_simplify: bool = flag("do not simplify the captured graph")
-    no_verify: bool = flag("write the file without verifying it; the report says so")
+    no_verify: bool = flag("write the file without verifying it; the report states this")
     verify: Verify = group(Verify)
     save: Save = group(Save)
     transformers: bool = flag("MODEL is a local folder, or config.json, of a model of the transformers library")

@@ -105,7 +105,7 @@ class Simplify(Command):
         metavar="SPEC",
         reads=True,
     )
-    no_verify: bool = flag("write the file without verifying it; the report says so")
+    no_verify: bool = flag("write the file without verifying it; the report states this")
     verify: Verify = group(Verify)
     save: Save = group(Save)
 

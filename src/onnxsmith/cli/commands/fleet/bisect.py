@@ -22,7 +22,7 @@ class Bisect(Command):
     usual_line = "onnxsmith fleet bisect plan.toml net --package onnxruntime --good 1.31.0 --bad 1.32.0"
 
     plan: str = argument("the plan, a TOML file", metavar="PLAN")
-    model: str = argument("the model, as the table names it", metavar="NAME")
+    model: str = argument("the model, by its name in the table of the run", metavar="NAME")
     package: str = option("the package whose versions are tried", default="onnxruntime", metavar="NAME")
     good: str = option("a version with which the cell has the expected result", default="", metavar="VERSION")
     bad: str = option("a version with which the cell has a worse result", default="", metavar="VERSION")
