@@ -1,11 +1,11 @@
-"""Hold models to what they gave, cost and ran on before: the actions of `onnxsmith baseline`, from Python.
+"""Compare models with their recorded outputs, costs and targets: the actions of `onnxsmith baseline`, from Python.
 
     from onnxsmith import baseline
 
     baseline.record(["detector.onnx", "classifier.onnx"])
     assert baseline.check().ok
 
-Each function takes a model file or several, and the file of the baseline, whose data lies beside it.
+Each function takes a model file or several, and the file of the baseline, whose data file is beside it.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def test_a_quiet_export_names_the_only_size_and_the_line(tmp_path: Path, monkeyp
     done = CliRunner().invoke(application.app, words)
     assert done.exit_code == 0
     said = done.stderr
-    assert "export/one-size: the module itself takes only 2 for batch\n" in said
+    assert "export/one-size: the module itself accepts only 2 for batch\n" in said
     assert "net.py:6\n" in said
     assert "at 3: RuntimeError: shape '[3, 4, 3, 4]' is invalid for input of size 96" in said
     assert "leave x:0 out of --dynamic" in said
@@ -68,7 +68,7 @@ def test_a_quiet_export_names_the_only_size_and_the_line(tmp_path: Path, monkeyp
 def test_values_that_the_module_refuses_are_told_from_sizes() -> None:
     (said,) = problems(Ones(), torch.ones(2, 3))
     assert (said.id, said.what) == ("export/one-size", "rows was shown at 2 only")
-    assert "the module takes longer inputs" in said.why
+    assert "the module accepts longer inputs" in said.why
 
 
 def test_a_size_that_the_user_asked_for_is_no_problem() -> None:

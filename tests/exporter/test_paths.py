@@ -127,7 +127,7 @@ def test_another_branch_while_exporting_is_named_with_its_line() -> None:
     assert result.report.verdict is Verdict.DIFFERENT
     first = result.report.problems[0]
     assert first.id == "export/other-path"
-    assert first.what.startswith("inner (Branch) gives other results")
+    assert first.what.startswith("inner (Branch) returns other results")
     line = Branch.forward.__code__.co_firstlineno + 2
     assert first.where == f"{__file__}:{line}"
 

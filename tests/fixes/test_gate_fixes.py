@@ -120,7 +120,7 @@ CASES = [
         "onnxsmith baseline record m.onnx --dim n=3 --no-time",
         {"m.onnx": REFUSING},
         by_hand="onnxsmith baseline record m.onnx --dim n=8 --no-time",
-        says=["declare only sizes that the model takes"],
+        says=["declare only sizes that the model accepts"],
     ),
     Case(
         "gate/too-large",

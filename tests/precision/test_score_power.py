@@ -279,5 +279,5 @@ def test_a_number_of_decibels_below_the_cap_is_named() -> None:
     with pytest.raises(OnnxsmithError) as caught:
         powers(CLASSIFIER, [{"x": one} for one in samples(16)], metric="psnr", budget=2)
     assert caught.value.problem.id == "quantize/blind-score"
-    assert "asks for PSNR in dB 118" in caught.value.problem.what
+    assert "requires PSNR in dB 118" in caught.value.problem.what
     assert "--budget 80" in caught.value.problem.fix

@@ -39,7 +39,9 @@ class Verify:
         default=(),
         metavar="KIND:NAME",
     )
-    thorough: bool = flag("test the check itself with every planted fault, also if this is slow")
+    thorough: bool = flag(
+        "test the check itself with every planted fault (a weight that is changed on purpose), even if this is slow"
+    )
 
 
 @dataclass(frozen=True)

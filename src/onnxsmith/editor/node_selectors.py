@@ -339,7 +339,7 @@ def function_tensor_refusal(model: ir.Model, name: str) -> OnnxsmithError | None
                 return problem(
                     "edit/no-match",
                     f"the tensor {name!r} is inside the local function {inside}",
-                    why="each call of a function has tensors of its own: selectors find its nodes, and not its tensors",
+                    why="each call of a function has its own tensors: selectors find only nodes there",
                     fix=_instead(node, name, inside),
                 )
     return None

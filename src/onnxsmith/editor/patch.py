@@ -153,7 +153,7 @@ def read(path: str | Path) -> list[Step]:
     if set(content) != {kind} or not isinstance(steps, list) or not all(isinstance(one, dict) for one in steps):
         raise problem(
             "edit/patch-file",
-            "a patch file holds [[step]] tables, or [[replace]] tables, and nothing else",
+            "a patch file has only [[step]] tables or [[replace]] tables",
             where=str(file),
             why=f"its keys are {', '.join(content) or 'none'}",
             fix=_EXAMPLE,
@@ -218,7 +218,7 @@ def _plain(value: Any, where: str, arrays: Arrays) -> Any:
         "edit/not-recorded",
         f"a patch file cannot express {value!r}",
         where=where,
-        why="it holds texts, numbers and arrays",
+        why="it can have only texts, numbers and arrays",
         fix="edit without write_patch=",
     )
 
@@ -312,7 +312,7 @@ class Arrays:
                 "edit/not-recorded",
                 f"a patch file cannot express an array of {array.dtype.name}",
                 where=where,
-                why="it holds texts and numbers",
+                why="it can have only texts and numbers",
                 fix="give an array of numbers or of texts, or edit without write_patch=",
             )
         if array.size <= _LARGEST:

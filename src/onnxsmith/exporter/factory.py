@@ -85,9 +85,9 @@ def _no_arguments(kwargs: Any) -> OnnxsmithError:
     shown = f'"{kwargs}"' if is_path else type(kwargs).__qualname__
     return problem(
         "export/arguments",
-        f"the third argument has to be the keyword arguments of forward by name, and is {shown}",
+        f"the third argument has to be a dictionary of keyword arguments of forward, and is {shown}",
         where="kwargs",
-        why="torch.onnx.export takes the file there; here it is the argument output" if is_path else "",
+        why="in torch.onnx.export the file has this position; here it is the argument output" if is_path else "",
         fix=f"write output={shown}" if is_path else 'write kwargs={"name": value}',
     )
 

@@ -113,7 +113,7 @@ def _traced(model: factory.TorchModel, source: str) -> Any:
 def _unreadable(where: str, why: str, fix: str) -> Exception:
     return problem(
         "inspect/program-unreadable",
-        "the file holds no program that can be shown",
+        "the file has no program that can be shown",
         where=where,
         why=why,
         fix=fix,

@@ -256,7 +256,7 @@ def _with_plugin(error: OnnxsmithError) -> OnnxsmithError:
 def _ignores_translations(strategy: Strategy) -> OnnxsmithError:
     return problem(
         "export/unknown-strategy",
-        f"{strategy.title} takes no translations of operators",
+        f"{strategy.title} supports no translations of operators",
         where="custom_translation_table",
         fix="leave out strategy, or the table",
     )

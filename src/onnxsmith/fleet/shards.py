@@ -21,7 +21,7 @@ def read(text: str) -> tuple[int, int] | None:
         raise problem(
             "fleet/plan",
             f"{text!r} is no part of the cells",
-            why="--shard takes two numbers: which part, and how many parts there are",
+            why="--shard needs two numbers: which part, and how many parts there are",
             fix="write --shard 1/4 for the first of four parts",
         )
     number, count = int(match[1]), int(match[2])
@@ -30,7 +30,7 @@ def read(text: str) -> tuple[int, int] | None:
         raise problem(
             "fleet/plan",
             f"there is no part {number} of {count}",
-            why=f"--shard {text.strip()} asks for part {number}, and the cells are divided into "
+            why=f"--shard {text.strip()} requests part {number}, and the cells are divided into "
             f"{several(count, 'part')}; {parts}",
             fix=f"write --shard 1/{count or 1}, and on each other machine the next number",
         )

@@ -70,8 +70,8 @@ def same(
             "gate/no-inputs",
             "there are no inputs to call the predict functions on",
             where=f"{named(reference)} and {named(candidate)}",
-            why="inputs of a whole pipeline cannot be generated: only its author knows what it takes",
-            fix="give some, each as the function takes it: inputs=[picture_1, picture_2]",
+            why="inputs of a whole pipeline cannot be generated: only its author knows suitable inputs",
+            fix="give some, in the form that the function accepts: inputs=[picture_1, picture_2]",
         )
     with ExitStack() as stack:
         functions = of_side(reference, stack), of_side(candidate, stack)

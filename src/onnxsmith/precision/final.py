@@ -81,16 +81,16 @@ class Final:
                 f"{target} does not take the {self.name} file",
                 where=f"--target {target}",
                 why=self.refusals[target],
-                fix="leave --target out, for a runtime that takes the file; or try another --to; or, if the message "
+                fix="leave --target out, for a runtime that accepts the file; or try another --to; or, if the message "
                 "names a layer, keep it in float32: `echo LAYER > wide.txt`, then add --keep wide.txt, with its name "
-                "in the place of LAYER",
+                "instead of LAYER",
             )
         elif target is not None and self.elsewhere.get(target) is False:
             yield Problem(
                 "quantize/target-differs",
                 f"the {self.name} file is out of budget on {target}",
                 where=f"{self.also[f'on {target}']}, at worst {self.bound:.6g} is allowed",
-                why=f"{target} gives other outputs than onnxruntime, where the score is {self.scored.value:.6g}",
+                why=f"{target} computes other outputs than onnxruntime, where the score is {self.scored.value:.6g}",
                 fix="try another --to; or leave --target out, and compare the written file, OUT, on both: "
                 f"`onnxsmith compare OUT@onnxruntime OUT@{target} --per-layer`",
             )

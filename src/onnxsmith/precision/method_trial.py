@@ -311,7 +311,7 @@ def nothing(name: str, method: Method, work: Work) -> OnnxsmithError:
             where=largest_weights(work.model, other),
             why=f"its weights are in {other}",
             fix="start from the float32 model: `onnxsmith inspect MODEL --weights` shows the dtypes"
-            + ("; --to int4 takes weights of float16, too" if other == "float16" and name != "int4" else ""),
+            + ("; --to int4 also narrows weights of float16" if other == "float16" and name != "int4" else ""),
         )
     left = "; ".join(f"{one.count} {one.op}: {one.why}" for one in method.left(work))
     return problem(

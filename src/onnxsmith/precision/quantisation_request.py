@@ -269,11 +269,11 @@ def refuse_random(model: ir.Model, scoring: Scoring, session: Session) -> None:
         drawing = [f"{walk.op_name(node)} {walk.node_label(node)}" for node in random_draws.nodes(model)]
         raise problem(
             "quantize/random",
-            "the model gives other outputs when it runs again on the same sample",
+            "the model computes other outputs when it runs again on the same sample",
             where=f"output {name}, {sample.name}",
             why=f"it draws random numbers: {first_few(drawing, _SHOWN)}"
             if drawing
-            else "an operator gives other numbers from run to run",
+            else "an operator computes other numbers in each run",
             fix="export the network in evaluation mode, without these operators; a score that changes from run to run "
             "judges no model",
         )

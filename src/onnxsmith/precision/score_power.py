@@ -299,11 +299,11 @@ def _refuse_wrong_unit(given: Given, before: Scored) -> None:
     if at_cap and score.cap is not None and not budget.is_share and budget.amount < score.cap - _NEVER:
         raise problem(
             "quantize/blind-score",
-            f"a budget of {budget} below the cap of {score.cap:g} asks for {score.title} {score.cap - budget.amount:g}",
+            f"a budget of {budget} below the cap of {score.cap:g} requires {score.title} {score.cap - budget.amount:g}",
             where=f"{score.title} {before.value:.6g}, budget {budget}",
             why="equal outputs have the cap; the labels are the outputs of the given model, and no narrow model has "
             f"more than {_NEVER:g}",
-            fix=f"give the difference that is allowed: --budget {score.cap - _GOOD:g}, which asks for {_GOOD:g}; or "
+            fix=f"give the difference that is allowed: --budget {score.cap - _GOOD:g}, which requires {_GOOD:g}; or "
             "leave --metric out",
         )
     if at_cap and score.cap is not None and budget.is_share:
@@ -312,7 +312,7 @@ def _refuse_wrong_unit(given: Given, before: Scored) -> None:
             f"{score.title} is at its cap of {score.cap:g}, so a share of it cannot be a budget",
             where=f"budget {budget}",
             why="equal outputs have this score; a narrow model has much less, however good it is",
-            fix=f"give the difference that is allowed: --budget {score.cap - _GOOD:g}, which asks for {_GOOD:g}; or "
+            fix=f"give the difference that is allowed: --budget {score.cap - _GOOD:g}, which requires {_GOOD:g}; or "
             "leave --metric out",
         )
     if score.worst is None:

@@ -90,7 +90,7 @@ class Scoring:
         return problem(
             "quantize/no-data",
             "there is no sample to test on",
-            why=f"the data has {several(spent, 'sample')}; calibration takes the first of each four" if spent else "",
+            why=f"the data has {several(spent, 'sample')}; calibration uses the first of each four" if spent else "",
             fix=f"give {'two samples or more, better a hundred' if spent else 'some'}: {GIVE_DATA}",
         )
 
@@ -134,7 +134,7 @@ class Scoring:
                 where=factory.user_line(error),
                 why=f"{type(error).__name__}: {error}; a prediction is {self.score.expects}",
                 fix=("correct the function at this line; or " if factory.user_line(error) else "")
-                + "give --decode file.py:function that turns the outputs into what the metric takes",
+                + "give --decode file.py:function that converts the outputs to the form that the metric needs",
             ) from error
         first = broken[0] if broken else ""
         return Scored(value, count, len(broken), first, by_output=dict(self.score.by_output()))

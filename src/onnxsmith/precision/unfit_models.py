@@ -54,7 +54,7 @@ def refuse_unfit(model: ir.Model, methods: Mapping[str, Method]) -> None:
             "quantize/nothing",
             f"the model is in {' and '.join(names)}, and {', '.join(methods)} is made of float32",
             where=largest_weights(model, names[0]),
-            fix="start from the float32 model; or --to int4, which takes weights of float16, too",
+            fix="start from the float32 model; or --to int4, which also narrows weights of float16",
         )
 
 

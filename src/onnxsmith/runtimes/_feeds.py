@@ -108,7 +108,7 @@ def _check_array(port: Port, value: Value) -> Array:
         wanted = numpy_dtype(port.dtype)
         raise problem(
             "run/wrong-dtype",
-            f"the array is {value.dtype}, the model takes {port.dtype}",
+            f"the array is {value.dtype}, the model needs {port.dtype}",
             where=_where(port),
             why="numpy makes float64 by default" if value.dtype == np.float64 else "",
             fix=f"array.astype({wanted.name!r})",
@@ -116,7 +116,7 @@ def _check_array(port: Port, value: Value) -> Array:
     if value.dtype == object and not all(isinstance(item, str | bytes) for item in value.flat):
         raise problem(
             "run/wrong-dtype",
-            "the array holds objects that are not strings",
+            "the array has objects that are not strings",
             where=_where(port),
             fix="array.astype(str).astype(object)",
         )
@@ -167,7 +167,7 @@ def _check_tensor(port: Port, given: Value) -> None:
     if value.ndim != len(port.shape):
         raise problem(
             "run/wrong-shape",
-            f"the array has {value.ndim} dimensions, the model takes {len(port.shape)}",
+            f"the array has {value.ndim} dimensions, the model needs {len(port.shape)}",
             where=f"{where}; given {list(value.shape)}",
             fix=_in_place(value.shape, port)
             or "add the missing axes (array[None] puts a batch in front), or remove the extra axes",

@@ -58,7 +58,7 @@ def _unknown_operator(match: re.Match[str]) -> OnnxsmithError:
         f"onnxruntime does not know the operator {match[1]}",
         why="the model's opset has no such operator: it is of a newer one, or was an experiment of an old one"
         if match[1].rpartition(":")[0] in ("", "ai.onnx")
-        else "its domain needs a library of its own, or a newer onnxruntime",
+        else "its domain needs its own library, or a newer onnxruntime",
         fix="`onnxsmith inspect MODEL --nodes` lists the nodes of this operator: write them in standard operators, in "
         "your module or in the file (`onnxsmith replace -h`)",
     )

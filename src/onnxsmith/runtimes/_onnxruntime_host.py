@@ -87,7 +87,7 @@ class Host(Hosting[Any]):
         if used != wanted:
             raise problem(
                 "runtime/provider-fallback",
-                f"{wanted} was asked for, {used} would have run",
+                f"{wanted} was requested, {used} would have run",
                 why="onnxruntime falls back when a provider cannot start: a driver, a library or a device is missing",
                 fix="run `onnxsmith doctor`, or use --provider cpu",
             )
@@ -332,7 +332,7 @@ def _to_ort(value: Value) -> Any:
     if ir.DataType.from_numpy(value.dtype).bitwidth < 8:
         raise problem(
             "runtime/dtype-unsupported",
-            f"onnxruntime takes no {value.dtype} input from Python",
+            f"onnxruntime accepts no {value.dtype} input from Python",
             why="it has no way to say how many elements share a byte",
             fix="run it with --runtime reference",
         )

@@ -106,7 +106,7 @@ def _tensor(value: Array, kind: Any) -> Any:
     if bits(_DTYPES[kind.get_type_name()]) < 8:
         raise problem(
             "runtime/dtype-unsupported",
-            f"OpenVINO takes no {value.dtype} input from Python",
+            f"OpenVINO accepts no {value.dtype} input from Python",
             why="its elements share bytes",
             fix="use --runtime onnxruntime or --runtime reference",
         )

@@ -32,7 +32,7 @@ class Editing(Command):
         metavar="SPEC",
         reads=True,
     )
-    no_verify: bool = flag("write the file without verifying it; the report says so")
+    no_verify: bool = flag("write the file without verifying it; the report states this")
     keep_unused: bool = flag("keep nodes whose results nothing reads after the edit")
     verify: Verify = group(Verify)
     save: Save = group(Save)

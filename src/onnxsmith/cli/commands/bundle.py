@@ -21,7 +21,7 @@ class Bundle(Command):
     usual_line = "onnxsmith bundle net.onnx -o bundle --for python"
     examples = (
         (
-            "With the processing of pictures, and names of classes",
+            "Add the processing of pictures, and the names of the classes",
             "onnxsmith bundle net.onnx -o bundle --for python --task image-classification --labels labels.txt",
         ),
         ("For C++", "onnxsmith bundle net.onnx -o bundle --for cpp"),
@@ -49,12 +49,14 @@ class Bundle(Command):
     )
     tokenizer: str | None = option("folder with tokenizer.json and config.json", metavar="FOLDER", reads=True)
     settings: str | None = option(
-        "TOML file with parameters of the processing: those of --size to --tokenizer, and further ones",
+        "TOML file with parameters of the processing: the parameters of --size to --tokenizer, and others",
         metavar="FILE",
         reads=True,
     )
     licence: str | None = option("file with the licence of the model", metavar="FILE", reads=True)
-    name_: str | None = option("name of the model in servers and build files; default: the file's", name="name")
+    name_: str | None = option(
+        "name of the model in servers and build files; default: the name of the file", name="name"
+    )
     dim: tuple[str, ...] = option(
         "size of a symbolic dimension, or a range of sizes: batch=4, batch=1..16, batch=1:4:16; repeatable",
         default=(),
@@ -121,7 +123,7 @@ class Bundle(Command):
 
 @dataclass(frozen=True)
 class Check(Command):
-    """Ask targets whether they accept a model, and name the nodes that they refuse.
+    """Check whether targets accept a model, and name the nodes that they refuse.
 
     The exit status is 0 if all targets accept the model, and 1 if a target refuses it, computes other numbers, or
     cannot be judged.
@@ -132,7 +134,7 @@ class Check(Command):
     usual_options = ("target", "fix", "output", "input", "dim", "time_limit", "tolerance", "html", "report", "json")
     examples = (
         ("Ask one target", "onnxsmith check net.onnx --target onnxruntime"),
-        ("Ask what TensorRT accepts, by its tables", "onnxsmith check net.onnx --target tensorrt-10"),
+        ("Check the model against the published tables of TensorRT", "onnxsmith check net.onnx --target tensorrt-10"),
         (
             "Rewrite the model until the target accepts it",
             "onnxsmith check net.onnx --target coreml-mlprogram --fix -o fixed.onnx",
@@ -141,12 +143,12 @@ class Check(Command):
 
     model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     target: tuple[str, ...] = option(
-        "targets to ask: onnxruntime, openvino, coreml-mlprogram, profile:FILE.toml, …; repeatable; default: all",
+        "targets to check: onnxruntime, openvino, coreml-mlprogram, profile:FILE.toml, …; repeatable; default: all",
         default=(),
         metavar="NAME",
         reads=True,
     )
-    fix: bool = flag("rewrite the model until the targets accept it, and compare it with the original")
+    fix: bool = flag("rewrite the model until the targets accept it, and compare it with the original model")
     output: str = option("the file for the rewritten model", short="-o", metavar="FILE", default="", writes=True)
     input: tuple[str, ...] = option(
         "inputs to run and compare on: inputs.npz, x=photo.png; repeatable",
@@ -155,7 +157,8 @@ class Check(Command):
         reads=True,
     )
     time_limit: float = option(
-        "time limit for all targets together, in seconds; 0 for none; targets not asked are named",
+        "time limit for all targets together, in seconds; 0 for no limit; the report names targets that "
+        "were not checked",
         default=60,
         metavar="SECONDS",
     )

@@ -57,7 +57,7 @@ class Compare(Command):
         metavar="SPEC",
         reads=True,
     )
-    only_given: bool = flag("compare on the given inputs only; generate none")
+    only_given: bool = flag("compare only on the given inputs; generate no other inputs")
     dim: tuple[str, ...] = option(
         "size of a symbolic dimension, or a range of sizes: batch=1, height=64..1024; repeatable",
         default=(),
@@ -75,8 +75,8 @@ class Compare(Command):
         metavar="COUNT",
     )
     state: tuple[str, ...] = option(
-        "a state's input, and the output that holds its next value: h=hn or 'past.*=present.*'; repeatable; default: "
-        "by the file's metadata or by names",
+        "an input that is a state, and the output with its next value: h=hn or 'past.*=present.*'; "
+        "repeatable; default: from the file's metadata or by names",
         default=(),
         metavar="INPUT=OUTPUT",
     )
@@ -93,7 +93,9 @@ class Compare(Command):
         default=(),
         metavar="KIND:NAME",
     )
-    thorough: bool = flag("test the check itself with every planted fault, also if this is slow")
+    thorough: bool = flag(
+        "test the check itself with every planted fault (a weight that is changed on purpose), even if this is slow"
+    )
     worst_input: str | None = option(
         "write the input with the largest difference to this .npz", metavar="FILE", writes=True
     )
@@ -151,15 +153,16 @@ class Compare(Command):
 class Diff(Command):
     """Show what changed from one model to another, node by node and in numbers.
 
-    Nothing is run. Nodes are paired by what they compute, how they are used, and their weights, not by name. The exit
-    status is 0 if the models are equal (apart from inner names and the order of the nodes) and 1 if they differ.
+    Does not run the models. Nodes are paired by what they compute, how they are used, and their weights, not by name.
+    The exit status is 0 if the models are equal (apart from inner names and the order of the nodes) and 1 if they
+    differ.
     """
 
     name = "diff"
     usual_line = "onnxsmith diff net.onnx new.onnx"
     examples = (
         (
-            "Show both models with their differences, as a page",
+            "Write a page that shows both models with their differences",
             "onnxsmith diff net.onnx new.onnx --view both.html --html diff.html",
         ),
     )
@@ -192,15 +195,15 @@ class Diff(Command):
 class Reduce(Command):
     """Make a failing model as small as possible, for a bug report.
 
-    The small model fails the same check in the same way. The folder holds the model, its inputs, and a program that
-    reproduces the failure. The program is run once before the folder is written.
+    The small model fails the same check in the same way. The folder contains this model, its inputs, and a program that
+    reproduces the failure. Before it writes the folder, `reduce` runs the program once.
     """
 
     name = "reduce"
     usual_line = 'onnxsmith reduce bad.onnx -o case --check "refuses onnxruntime"'
     examples = (
         (
-            "Keep your names and weights out of it",
+            "Keep your names and weights out of the folder",
             'onnxsmith reduce bad.onnx -o case --check "refuses onnxruntime" --anonymise',
         ),
     )
@@ -224,7 +227,9 @@ class Reduce(Command):
         default=(),
         metavar="NAME=SIZE",
     )
-    anonymise: bool = flag("replace names and weights and drop descriptions, as far as the model still fails")
+    anonymise: bool = flag(
+        "replace names and weights and remove descriptions, where the model still fails without them"
+    )
     time_limit: float | None = option("time limit of each try, in seconds; default: 60", metavar="SECONDS")
     seed: int = option("seed of the generated inputs", default=0)
 

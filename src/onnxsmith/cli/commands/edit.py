@@ -19,18 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Edit(Editing):
-    """Apply the steps of a patch file to a model, all or none.
+    """Apply the steps of a patch file to a model: all steps or none.
 
-    Runs the edited model. Compares every result that no step changes on purpose with the original. Writes the file if
-    these are equal.
-    Without arguments it lists the steps.
+    Runs the edited model, and compares every result that no step changes on purpose with the original model. Writes the
+    file if these results are equal. Without arguments, lists the possible steps.
     """
 
     name = "edit"
     usual_line = "onnxsmith edit net.onnx patch.toml -o edited.onnx"
     examples = (
         (
-            "Show which nodes a patch would change, as a page",
+            "Write a page that shows which nodes the patch changes",
             "onnxsmith edit net.onnx patch.toml -o edited.onnx --view edited.html --html report.html",
         ),
     )
@@ -71,22 +70,22 @@ class Merge(Command):
         ("Put two models side by side", "onnxsmith merge net.onnx new.onnx --siblings -o both.onnx"),
     )
 
-    first: str = argument("the .onnx file whose outputs are read", metavar="FIRST", reads=True)
-    second: str = argument("the .onnx file that reads them", metavar="SECOND", reads=True)
+    first: str = argument("the first .onnx file, whose outputs the second model reads", metavar="FIRST", reads=True)
+    second: str = argument("the second .onnx file, which reads these outputs", metavar="SECOND", reads=True)
     output: str = option("the file to write", short="-o", metavar="FILE", default="", writes=True)
     wire: tuple[str, ...] = option(
-        "OUTPUT=INPUT: this input of the second reads this output of the first; repeatable; "
-        "default: equal names, else the only output and the only input",
+        "OUTPUT=INPUT: this input of the second model reads this output of the first model; repeatable; "
+        "default: outputs and inputs of equal names, else the only output and the only input",
         default=(),
         metavar="WIRE",
     )
     siblings: bool = flag(
-        "put the models side by side and join no outputs to inputs; inputs of the same name become one"
+        "put the models side by side, without connecting outputs to inputs; inputs of the same name become one input"
     )
-    keep: bool = flag("keep the outputs of the first that the second reads")
+    keep: bool = flag("in the joined model, also keep the outputs of the first model that the second model reads")
     first_prefix: str = option("put this text before the names of the first model", default="", metavar="TEXT")
     second_prefix: str = option("put this text before the names of the second model", default="", metavar="TEXT")
-    no_verify: bool = flag("write the file without verifying it; the report says so")
+    no_verify: bool = flag("write the file without verifying it; the report states this")
     verify: Verify = group(Verify)
     save: Save = group(Save)
 
@@ -137,7 +136,7 @@ class Merge(Command):
 
 @dataclass(frozen=True)
 class Split(Command):
-    """Divide a model into pieces that run by themselves, and verify that together they compute the same."""
+    """Divide a model into pieces that run separately, and verify that together they compute the same as the model."""
 
     name = "split"
     usual_line = "onnxsmith split net.onnx -o pieces --into 2"
@@ -145,13 +144,13 @@ class Split(Command):
 
     model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str = option("the folder to write", short="-o", metavar="FOLDER", default="")
-    into: int = option("the number of pieces, with about the same bytes of weights", default=0, metavar="N")
+    into: int = option("the number of pieces; each piece has about the same bytes of weights", default=0, metavar="N")
     at: tuple[str, ...] = option(
         "a tensor that ends a piece, or a table: '{ producer = \"relu\" }'; repeatable", default=(), metavar="TENSOR"
     )
-    nodes: bool = flag("make a piece of each node")
-    by_nodes: bool = flag("with --into: about the same number of nodes instead")
-    no_verify: bool = flag("write the files without verifying them; the report says so")
+    nodes: bool = flag("make one piece for each node")
+    by_nodes: bool = flag("with --into: give each piece about the same number of nodes instead")
+    no_verify: bool = flag("write the files without verifying them; the report states this")
     verify: Verify = group(Verify)
     save: Save = group(Save)
 

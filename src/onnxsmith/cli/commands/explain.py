@@ -22,7 +22,7 @@ class Explain(Command):
     examples = (
         ("Read a whole log", "onnxsmith explain - < build.log"),
         (
-            "Say which node of a model is meant",
+            "Show the node that the message names",
             "onnxsmith explain \"Non-zero status code returned while running Conv node. Name:'node_Conv_0'\" net.onnx",
         ),
         ("Print the page of a problem or a rule", "onnxsmith explain fuse/conv-batchnorm"),
@@ -44,18 +44,18 @@ class Explain(Command):
 
 @dataclass(frozen=True)
 class Op(Command):
-    """Show an operator: operands, attributes, what changed at each opset, onnxruntime's CPU kernels, an example that
-    runs."""
+    """Show an operator: its operands and attributes, its changes in each opset, onnxruntime's CPU kernels, an example
+    that runs."""
 
     name = "op"
     usual_line = "onnxsmith op Resize"
     examples = (
-        ("As an older opset defines it", "onnxsmith op Resize --opset 13"),
-        ("An operator of another domain", "onnxsmith op ai.onnx.ml::TreeEnsemble"),
+        ("Show the definition in an older opset", "onnxsmith op Resize --opset 13"),
+        ("Show an operator of another domain", "onnxsmith op ai.onnx.ml::TreeEnsemble"),
     )
 
     operator: str = argument("the operator: Resize, or ai.onnx.ml::TreeEnsemble", metavar="NAME")
-    opset: int | None = option("show the form of this opset; default: the newest")
+    opset: int | None = option("show the operator as this opset defines it; default: the newest opset")
 
     def run(self) -> Report:
         from onnxsmith.editor.building.operator_page import operator_page
@@ -69,7 +69,7 @@ class Doctor(Command):
 
     name = "doctor"
     usual_line = "onnxsmith doctor"
-    examples = (("For a bug report", "onnxsmith doctor --json"),)
+    examples = (("Print everything for a bug report", "onnxsmith doctor --json"),)
 
     def run(self) -> Report:
         from onnxsmith.viewer.inspection.doctor import doctor

@@ -26,9 +26,9 @@ class Export(Command):
     usual_options = ("output", "dynamic", "input", "opset", "target", "task", "state", "no_verify", "tolerance", "html")
     examples = (
         ("Keep some axes dynamic, and name them", 'onnxsmith export net.py:build -o net.onnx --dynamic "x:0=batch"'),
-        ("Write it for one runtime", "onnxsmith export net.py:build -o net.onnx --target onnxruntime"),
+        ("Write the file for one runtime", "onnxsmith export net.py:build -o net.onnx --target onnxruntime"),
         (
-            "Show how it was captured and compared, as a page",
+            "Write a page that shows how the module was captured and compared",
             "onnxsmith export net.py:build -o net.onnx --html report.html",
         ),
     )
@@ -50,8 +50,8 @@ class Export(Command):
     )
     opset: int | None = option("the ONNX opset; an error if the model cannot be written in it")
     target: str | None = option(
-        "where the model will run: uses the target's opset, IR version and operators, asks the target about the "
-        "file, and rewrites nodes that it refuses",
+        "where the model will run: uses the target's opset, IR version and operators, checks the file "
+        "with the target, and rewrites nodes that the target refuses",
         metavar="NAME",
         reads=True,
     )
@@ -60,7 +60,7 @@ class Export(Command):
     drop_unused: bool = flag("remove graph inputs that no node reads; default: keep them and name them in the report")
     no_weights: bool = flag("leave the parameters out of the file; they become graph inputs")
     no_simplify: bool = flag("do not simplify the captured graph")
-    no_verify: bool = flag("write the file without verifying it; the report says so")
+    no_verify: bool = flag("write the file without verifying it; the report states this")
     verify: Verify = group(Verify)
     save: Save = group(Save)
     transformers: bool = flag("MODEL is a local folder, or config.json, of a model of the transformers library")
@@ -68,9 +68,9 @@ class Export(Command):
         "task of the transformers model: text-generation-with-past, image-classification, …", metavar="NAME"
     )
     strategy: str | None = option(
-        "try only this way to capture: torch-export, torch-called, torch-resized, torch-joined, torch-plain, "
-        "torch-recomposed, torch-branched, torch-recorded, torch-all-sides, torch-strict, torch-selected, "
-        "torchscript or torchscript-script",
+        "use only this strategy to capture the module: torch-export, torch-called, torch-resized, "
+        "torch-joined, torch-plain, torch-recomposed, torch-branched, torch-recorded, torch-all-sides, "
+        "torch-strict, torch-selected, torchscript or torchscript-script",
         metavar="NAME",
     )
 
@@ -79,7 +79,8 @@ class Export(Command):
     )
 
     state: tuple[str, ...] = option(
-        "make inputs and outputs of tensors that forward changes and reads again: names, patterns, or auto; repeatable",
+        "turn tensors that forward changes and reads again into inputs and outputs: names, patterns, or "
+        "auto; repeatable",
         default=(),
         metavar="NAMES",
     )
@@ -137,15 +138,15 @@ def _names(text: str) -> tuple[str, ...]:
 class Diagnose(Command):
     """List everything in a PyTorch model that prevents an export, with the source line and code to paste.
 
-    Reads the source, runs the model, and tries every way to capture it. Writes nothing. The exit status is 1 if a
+    Reads the source, runs the model, and tries every strategy to capture it. Writes nothing. The exit status is 1 if a
     problem was found.
     """
 
     name = "diagnose"
     usual_line = "onnxsmith diagnose net.py:build"
     examples = (
-        ("Ask for dynamic axes, too", 'onnxsmith diagnose net.py:build --dynamic "x:0=batch"'),
-        ("For an older opset", "onnxsmith diagnose net.py:build --opset 17"),
+        ("Also request dynamic axes", 'onnxsmith diagnose net.py:build --dynamic "x:0=batch"'),
+        ("Diagnose for an older opset", "onnxsmith diagnose net.py:build --opset 17"),
     )
 
     target: str = argument("file.py:factory or package.module:factory")

@@ -19,7 +19,7 @@ class Guard(Command):
 
     name = "guard"
     usual_line = "onnxsmith guard models/*.onnx"
-    examples = (("Models have to be simplified, too", "onnxsmith guard models/*.onnx --simplified"),)
+    examples = (("Also require simplified models", "onnxsmith guard models/*.onnx --simplified"),)
 
     files: tuple[str, ...] = argument("models and files with weights", default=(), metavar="FILE…")
     max_size: str = option(
@@ -28,7 +28,7 @@ class Guard(Command):
         default="100MB",
         metavar="SIZE",
     )
-    simplified: bool = flag("models also have to be simplified")
+    simplified: bool = flag("also require that the models are simplified")
 
     def run(self) -> Report:
         from onnxsmith.gate.guard import guard

@@ -19,7 +19,7 @@ class Inspect(Command):
     examples = (
         ("Show all about one node or tensor", "onnxsmith inspect net.onnx relu"),
         ("Count multiply-adds and memory", "onnxsmith inspect net.onnx --costs --dim batch=1"),
-        ("Write the weights to a file of numpy", "onnxsmith inspect net.onnx --weights weights.npz"),
+        ("Write the weights to a numpy file", "onnxsmith inspect net.onnx --weights weights.npz"),
     )
 
     model: str = argument(
@@ -38,7 +38,7 @@ class Inspect(Command):
         "write all weights to this file: .safetensors or .npz", default=None, metavar="FILE", writes=True
     )
     program: bool = flag(
-        "show the torch program beside the nodes that came from each line; MODEL may be file.py:factory"
+        "show the torch program, and beside each line the nodes that came from it; MODEL may be file.py:factory"
     )
     onnx: str | None = option(
         "with --program on a torch model: the .onnx file whose nodes are shown", metavar="FILE", reads=True
@@ -105,7 +105,7 @@ class Inspect(Command):
 
 @dataclass(frozen=True)
 class View(Command):
-    """Show a model, or what differs between two, in one HTML page that needs no network.
+    """Show a model, or the differences between two models, in one HTML page that needs no network.
 
     Torch modules, scopes of names, repeated blocks, branches and functions can be opened as levels. Writes MODEL.html
     in the current folder, unless another output is named. Does not run the model.
@@ -130,7 +130,7 @@ class View(Command):
     svg: str | None = option("draw one level as an SVG picture", metavar="FILE", writes=True)
     png: str | None = option("draw one level as a PNG picture", metavar="FILE", writes=True)
     module: str = option(
-        "the level to draw, and to open the page at: a torch module, scope, branch or function by its path",
+        "the level to draw, and to show first on the page: the path of a torch module, scope, branch or function",
         default="",
         metavar="PATH",
     )

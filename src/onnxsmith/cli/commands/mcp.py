@@ -15,7 +15,7 @@ class Mcp(Command):
     """Serve commands as tools to an agent, over the Model Context Protocol (MCP) on standard input and output.
 
     The tools are export, simplify, compare, inspect, explain, op, diff and check. They read files in FOLDER only, and
-    keep no file unless --write is given. A client starts this command, and it ends when the client leaves.
+    keep no file unless --write is given. A client starts this command, which ends when the client disconnects.
     """
 
     name = "mcp"
@@ -26,10 +26,12 @@ class Mcp(Command):
     )
 
     folder: str = argument(
-        "the folder that paths are confined to; default: the current one", default=".", metavar="FOLDER"
+        "the only folder whose files are used; default: the current folder", default=".", metavar="FOLDER"
     )
     write: bool = flag("keep the files that calls write")
-    allow_code: bool = flag("run Python files: export, and file.py:factory in compare; code is not confined")
+    allow_code: bool = flag(
+        "run Python files: export, and file.py:factory in compare; code is not restricted to FOLDER"
+    )
     time_limit: float = option("seconds that a call may take, 0 for no limit", default=600.0, metavar="SECONDS")
 
     def refuse(self) -> None:

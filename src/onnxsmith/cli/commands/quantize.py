@@ -75,7 +75,7 @@ def kept(path: str | None) -> tuple[str, ...]:
 class Quantize(Command):
     """Make a model smaller by lower precision, as far as its score on your data allows.
 
-    Layers stay in float32 until the budget is met. Example:
+    Keeps as many layers in float32 as the budget requires. Example:
 
         onnxsmith quantize net.onnx -o small.onnx --to int8 --data photos/ --metric top1 --budget 0.5%
 
@@ -90,7 +90,7 @@ class Quantize(Command):
         ("Half the size, without data", "onnxsmith quantize net.onnx -o half.onnx --to float16"),
         ("Try all methods, and take the best", "onnxsmith quantize net.onnx -o small.onnx --data inputs.npz"),
         (
-            "See how the score was measured, as a page",
+            "Write a page that shows how the score was measured",
             "onnxsmith quantize net.onnx -o half.onnx --to float16 --html report.html",
         ),
     )
@@ -122,7 +122,9 @@ class Quantize(Command):
     samples: int | None = samples()
     evaluations: int = option("largest number of keep-lists to evaluate for each method", default=20, metavar="COUNT")
     allow_slower: bool = flag("write the file even if it is slower on this machine")
-    write_unsure: bool = flag("write the file even if the score cannot tell a damaged model from the given one")
+    write_unsure: bool = flag(
+        "write the file even if the score cannot distinguish a damaged model from the given model"
+    )
     rest: Circumstances = group(Circumstances)
 
     def refuse(self) -> None:
@@ -164,8 +166,8 @@ class Prune(Command):
 
         onnxsmith prune net.onnx -o small.onnx --share 30% --keep-list kept.json
 
-    small.onnx has 30% fewer channels in each group of layers, and is proven to compute what net.onnx computes without
-    these channels. kept.json says which part of each weight stayed.
+    small.onnx has 30% fewer channels in each group of layers, and is verified to compute the same as net.onnx without
+    these channels. kept.json lists the parts of each weight that remain.
     """
 
     name = "prune"
@@ -174,15 +176,15 @@ class Prune(Command):
     model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str | None = option("the .onnx to write", short="-o", metavar="FILE", writes=True)
     share: str | None = option(
-        "share of the channels to remove from each group, with --budget the largest share to try; default: 30%, with "
-        "--budget 90%",
+        "share of the channels to remove from each group (default: 30%); with --budget, the largest share "
+        "to try (default: 90%)",
         metavar="SHARE",
     )
     by: str = option(
         "how to choose the least important channels: norm, activation or first-order", default="norm", metavar="MEASURE"
     )
     saliency: str | None = option(
-        "for --by first-order: an .npz with the squares of weight times gradient by torch parameter",
+        "for --by first-order: an .npz with the squares of weight times gradient, one array for each torch parameter",
         metavar="FILE",
         reads=True,
     )
@@ -207,8 +209,8 @@ class Prune(Command):
     samples: int | None = samples()
     evaluations: int = option("largest number of shares to evaluate for a budget", default=12, metavar="COUNT")
     write_unsure: bool = flag(
-        "write the file even if the score cannot tell a damaged model from the given one, or if most of the score is "
-        "lost"
+        "write the file even if the score cannot distinguish a damaged model from the given model, or if "
+        "most of the score is lost"
     )
     rest: Circumstances = group(Circumstances)
 
@@ -247,13 +249,13 @@ class Prune(Command):
 
 @dataclass(frozen=True)
 class Bisect(Command):
-    """Find the nodes that must stay in float32 for the rest to be float16 or bfloat16.
+    """Find the nodes that must stay in float32 if all other nodes compute in float16 or bfloat16.
 
     The list is minimal: if any node is removed from it, the outputs are out of tolerance. Example:
 
         onnxsmith bisect net.onnx -o keep.txt --tolerance 1e-2 --model net-fp16.onnx
 
-    keep.txt then holds one node name per line, for example `/norm/Pow` and `/norm/ReduceMean`. net-fp16.onnx computes
+    keep.txt then has one node name per line, for example `/norm/Pow` and `/norm/ReduceMean`. net-fp16.onnx computes
     these two nodes in float32 and all others in float16.
     """
 
@@ -283,14 +285,14 @@ class Bisect(Command):
         metavar="SPEC",
         reads=True,
     )
-    only_given: bool = flag("compare on the given inputs only; generate none")
+    only_given: bool = flag("compare only on the given inputs; generate no other inputs")
     dim: tuple[str, ...] = option(
         "size of a symbolic dimension, or a range of sizes: batch=1, height=64..1024; repeatable",
         default=(),
         metavar="NAME=SIZE",
     )
     runtime: str | None = option("runtime to compare on: onnxruntime or reference", metavar="NAME")
-    any_runtime: bool = flag("judge by simulated rounding alone; do not run the narrow dtype on the runtime")
+    any_runtime: bool = flag("only simulate the rounding; do not run the narrow dtype on the runtime")
     tries: int | None = option("largest number of variants to try; default: no limit", metavar="COUNT")
     seed: int = option("seed of the generated inputs", default=0)
 

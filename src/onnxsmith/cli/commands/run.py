@@ -27,7 +27,7 @@ class Run(Command):
         metavar="SPEC",
     )
     output: str | None = option(
-        "file for the outputs: .npz for all outputs, or a picture for the first",
+        "file for the outputs: .npz for all outputs, or an image file for the first output",
         short="-o",
         metavar="FILE",
         writes=True,
@@ -66,22 +66,22 @@ class Bench(Command):
     """Measure how long models take to run, and which one is faster.
 
     Each MODEL is one of: m.onnx; m.onnx@openvino (on that runtime); file.py:factory (the torch module that the factory
-    returns); m.pt2 (a program of torch.export). Several models are measured alternately, and compared with the first.
-    No model is called faster if the difference is within the noise, or if the outputs differ.
+    returns); m.pt2 (a program of torch.export). Several models are measured alternately, and compared with the first. A
+    model is reported as faster only if the difference is larger than the noise and the outputs agree.
     """
 
     name = "bench"
     usual_line = "onnxsmith bench net.onnx --dim batch=1"
     examples = (
-        ("Say which of two is faster", "onnxsmith bench net.onnx new.onnx --dim batch=1"),
+        ("Show which of two models is faster", "onnxsmith bench net.onnx new.onnx --dim batch=1"),
         ("See which layers take the time", "onnxsmith bench net.onnx --dim batch=1 --profile"),
         ("Keep the figures, and compare with them later", "onnxsmith bench net.onnx --dim batch=1 --save before.json"),
     )
 
     models: tuple[str, ...] = argument("models to measure", metavar="MODEL…")
     subject: tuple[str, ...] = option(
-        "what to run on: onnxruntime, onnxruntime:basic, onnxruntime:cuda, openvino:threads=2, reference, torch, "
-        "torch-compile; repeatable",
+        "runtimes to measure: onnxruntime, onnxruntime:basic, onnxruntime:cuda, openvino:threads=2, "
+        "reference, torch, torch-compile; repeatable",
         default=(),
         metavar="RUNTIME",
     )
@@ -110,7 +110,8 @@ class Bench(Command):
     allow: str = option("how much slower than in --against a model may be", default="5%", metavar="SHARE")
     any_machine: bool = flag("compare even with measurements of another machine or of other versions")
     seconds: float = option(
-        "seconds to measure all models; with the start of processes, about this long for each model", default=20.0
+        "seconds to measure all models together; starting the processes can make it about this long for each model",
+        default=20.0,
     )
     tolerance: float | None = option(
         "largest difference allowed, relative to the output's scale; default: estimated from rounding",

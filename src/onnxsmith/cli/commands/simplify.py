@@ -34,7 +34,7 @@ class Simplify(Command):
     examples = (
         ("Show what each rule removed", "onnxsmith simplify net.onnx -o smaller.onnx --diff"),
         (
-            "Fix the batch, so that more can be computed before",
+            "Fix the batch size, so that more values can be computed in advance",
             "onnxsmith simplify net.onnx -o smaller.onnx --set-dim batch=1",
         ),
         (
@@ -48,19 +48,19 @@ class Simplify(Command):
     only: tuple[str, ...] = option("apply only this rule or pattern (fuse/*); repeatable", default=(), metavar="RULE")
     skip: tuple[str, ...] = option("do not apply this rule or pattern; repeatable", default=(), metavar="RULE")
     exactness: str | None = option(
-        "which rewrites to allow: bitwise (same arithmetic, and same bits unless a runtime chooses another kernel), "
-        "value (also same numbers in other bits) or reassociates (also other rounding); default: reassociates, "
-        "except before nodes that round to integers",
+        "which rewrites to allow: bitwise (same arithmetic, and same bits unless a runtime chooses "
+        "another kernel), value (also equal numbers with other bits, as 0.0 for -0.0) or reassociates "
+        "(also other rounding); default: reassociates, except before nodes that round to integers",
         metavar="HOW",
     )
     opset: str | None = option(
-        "convert the model to this opset first, so that rules may use its operators; auto: the opset in which most "
-        "rules fire",
+        "convert the model to this opset first, so that rules may use its operators; auto: the opset in "
+        "which most rules apply",
         metavar="OPSET",
     )
     target: str | None = option(
-        "where the model will run: uses the target's newest opset, IR version and operators, asks the target about "
-        "the file, and rewrites nodes that it refuses",
+        "where the model will run: uses the target's newest opset, IR version and operators, checks the "
+        "file with the target, and rewrites nodes that the target refuses",
         metavar="NAME",
         reads=True,
     )
@@ -75,8 +75,8 @@ class Simplify(Command):
         metavar="DIM=SIZE",
     )
     keep_open: tuple[str, ...] = option(
-        "make a fixed axis dynamic, and fold no sizes that the graph computes from it into constants: x:0=batch, or "
-        "batch for the first axis of each input; repeatable",
+        "make a fixed axis dynamic, and keep the nodes that compute sizes from it: x:0=batch, or batch "
+        "for the first axis of each input; repeatable",
         default=(),
         metavar="AXIS",
     )
@@ -105,7 +105,7 @@ class Simplify(Command):
         metavar="SPEC",
         reads=True,
     )
-    no_verify: bool = flag("write the file without verifying it; the report says so")
+    no_verify: bool = flag("write the file without verifying it; the report states this")
     verify: Verify = group(Verify)
     save: Save = group(Save)
 

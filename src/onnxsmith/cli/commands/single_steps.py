@@ -19,7 +19,7 @@ from onnxsmith.cli.commands._edit_options import selector
 
 @dataclass(frozen=True, kw_only=True)
 class Cast(Editing):
-    """Store weights in a narrower float dtype, with a Cast node after each."""
+    """Store weights in a narrower float dtype, with a Cast node after each weight."""
 
     name = "cast"
     usual_line = "onnxsmith cast net.onnx float16 -o half.onnx"
@@ -44,7 +44,7 @@ class Expose(Editing):
     usual_line = "onnxsmith expose net.onnx relu -o more.onnx"
     examples = (
         (
-            "The result of a node, by the node's name",
+            "Expose the result of a node, named by its node",
             "onnxsmith expose net.onnx '{ producer = \"node_relu\" }' -o more.onnx",
         ),
     )
@@ -65,7 +65,7 @@ class Extract(Editing):
     name = "extract"
     usual_line = "onnxsmith extract net.onnx --to relu -o part.onnx"
     examples = (
-        ("Cut out what lies between two tensors", "onnxsmith extract net.onnx --from relu --to output -o rest.onnx"),
+        ("Extract the part between two tensors", "onnxsmith extract net.onnx --from relu --to output -o rest.onnx"),
     )
 
     start: tuple[str, ...] = option(
@@ -164,12 +164,15 @@ class Layout(Editing):
 
 @dataclass(frozen=True, kw_only=True)
 class Opset(Editing):
-    """Convert a model to another opset, up or down."""
+    """Convert a model to another opset, newer or older."""
 
     name = "opset"
     usual_line = "onnxsmith opset net.onnx 17 -o older.onnx"
     examples = (
-        ("For a runtime that reads an older IR version", "onnxsmith opset net.onnx 17 --ir-version 8 -o older.onnx"),
+        (
+            "Also write an older IR version, for an older runtime",
+            "onnxsmith opset net.onnx 17 --ir-version 8 -o older.onnx",
+        ),
     )
 
     to: int = argument("the opset of the written file", metavar="OPSET")
@@ -199,7 +202,11 @@ class Outline(Editing):
         metavar="NODE",
     )
     find: str = option("a pattern; each match becomes a call", default="", metavar="PATTERN")
-    module: str = option("a torch module, or several alike (layers.*); each becomes a call", default="", metavar="PATH")
+    module: str = option(
+        "a torch module, or several modules of the same structure (layers.*); each becomes a call",
+        default="",
+        metavar="PATH",
+    )
 
     def steps(self) -> Iterable[Step]:
         yield step("outline", to=self.function, node=selectors(self.node), find=self.find, module=self.module)
@@ -238,7 +245,7 @@ class Replace(Editing):
     usual_line = "onnxsmith replace net.onnx 'Relu(x)' 'Clip(x, 0, 6)' --changes -o relu6.onnx"
     examples = (
         (
-            "Replace operators by an equal one; the outputs are compared",
+            "Replace operators by an equivalent one, and compare the outputs",
             "onnxsmith replace net.onnx 'Relu(x)' 'Max(x, 0)' -o max.onnx",
         ),
     )

@@ -68,9 +68,9 @@ def _of_sources(folder: Path, files: list[Path]) -> Iterator[tuple[str, str]]:
             source = shlex.quote(f"{file}:{name}")
             yield (
                 f"onnxsmith export {source} -o {made} --dynamic auto",
-                "exports the module, and compares the file with it",
+                "exports the module, and compares the file with the module",
             )
-            yield f"onnxsmith diagnose {source}", "names all that prevents an export"
+            yield f"onnxsmith diagnose {source}", "names everything that prevents an export"
             return
 
 
@@ -89,7 +89,7 @@ def _factories(file: Path) -> list[str]:
 
 def _of_others(folder: Path, files: list[Path]) -> Iterator[tuple[str, str]]:
     if Path("baseline.json") in files:
-        yield "onnxsmith baseline check", "says which models became worse than recorded"
+        yield "onnxsmith baseline check", "shows which models became worse than recorded"
     if Path("config.json") in files and _mentions(folder / "config.json", '"model_type"'):
         yield "onnxsmith export . --task auto -o model.onnx", "exports this model of transformers"
     for one in files:

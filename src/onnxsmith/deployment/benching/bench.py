@@ -177,9 +177,9 @@ def _other_inputs(lead: Ready, one: Ready, unlike: tuple[Port, Port]) -> Problem
     first, own = unlike
     return Problem(
         "run/wrong-shape",
-        f"it takes other inputs than {lead.subject.model}",
+        f"its inputs differ from those of {lead.subject.model}",
         where=f"input {own.name!r}",
-        why=f"models are compared on the same inputs; {lead.subject.model} takes {first.name} {first}, this one takes "
+        why=f"models are compared on the same inputs; {lead.subject.model} has {first.name} {first}, this model has "
         f"{own.name} {own}",
         fix=f"measure each by itself: {' and '.join(commands)}" if len(commands) > 1 else "measure each by itself",
     )

@@ -434,7 +434,7 @@ def refuse_taken(target: Path, index: str, *, force: bool) -> None:
             "bundle/folder",
             "the output path is a link or a file, not a folder",
             where=str(target),
-            why="a bundle is a folder of its own",
+            why="a bundle needs its own folder",
             fix=f"give the path of a new folder: -o {_free(target)}",
         )
     if not target.is_dir() or not any(target.iterdir()):

@@ -201,14 +201,14 @@ def _taken_instead(session: Session, generator: Generator, declared: Mapping[str
 
 def _refused(sizes: Mapping[str, int], tries: Tries, instead: str = "") -> OnnxsmithError:
     last = tries.last
-    taken = f"declare another usual size, which the model takes: {instead}" if instead else ""
+    taken = f"declare another usual size, which the model accepts: {instead}" if instead else ""
     return problem(
         "bundle/dim-range",
-        f"the model takes no generated input with {_shown(sizes)}, which --dim declares",
+        f"the model accepts no generated input with {_shown(sizes)}, which --dim declares",
         why=f"the last refusal: {last.what} {last.why}".strip() if last else "",
         fix=taken
-        or "declare only sizes that the model takes; a dimension that depends on another one needs a range, too. If "
-        "the values are the cause, record an input of your own: --input inputs.npz",
+        or "declare only sizes that the model accepts; a dimension that depends on another dimension also needs a "
+        "range. If the values are the cause, record an input of your own: --input inputs.npz",
     )
 
 

@@ -157,7 +157,7 @@ class DropInput(Step):
                 "edit/input-needed",
                 f"the input {name!r} is read by {_readers(value)}",
                 why="without the input, its readers need another value",
-                fix=f"give a value that takes its place: value = {_example(value)}, or an array: "
+                fix=f"give a value that replaces it: value = {_example(value)}, or an array: "
                 f'value = {{ file = "{name}.npy" }}',
             )
         tensor = self._tensor(value) if self.value is not None else default

@@ -152,9 +152,9 @@ class Outline(Step):
             raise problem(
                 "edit/step-argument",
                 f"{self.to!r} is no name for a function",
-                why="it consists of a domain of its own and a name, and ai.onnx is ONNX's domain"
+                why="it consists of your own domain and a name, and ai.onnx is ONNX's domain"
                 if domain == "ai.onnx"
-                else "it consists of a domain of its own and a name, with :: between them",
+                else "it consists of your own domain and a name, with :: between them",
                 fix=f'write to = "my.model::{name or domain.rpartition(".")[2]}"',
             )
         if any(node.op_identifier()[:2] == (domain, name) for node in walk.all_nodes(work.model)) or any(

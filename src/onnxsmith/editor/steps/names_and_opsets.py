@@ -235,7 +235,7 @@ class Opset(Step):
             raise problem(
                 "edit/ir-version",
                 f"the model cannot be written in IR version {wanted}",
-                why=f"opset {self.to} and what the model holds need IR version {least} at least, and the installed "
+                why=f"opset {self.to} and the content of the model need IR version {least} at least, and the installed "
                 f"onnx writes {newest} at most",
                 fix=f"choose an IR version from {least} to {newest}, or leave it out",
             )

@@ -22,7 +22,7 @@ class FrozenAxis(Cause):
         return Problem(
             "export/frozen-axis",
             "an axis that was requested as dynamic is fixed by the model",
-            fix="remove that axis from --dynamic, or change the code that takes a Python number from a size",
+            fix="remove that axis from --dynamic, or change the code that makes a Python number of a size",
         )
 
 

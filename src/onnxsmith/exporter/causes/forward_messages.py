@@ -41,7 +41,7 @@ class DataBranch(Cause):
         if _VALUE.search(code) and not code.startswith(("if", "elif", "assert")):
             return Problem(
                 "forward/python-value",
-                "Python takes a number from a tensor",
+                "Python makes a number of a tensor",
                 why="u0 in torch's message is that number: it is unknown before the model runs",
                 fix="leave out .item(), int() and float(): a tensor of rank 0 can be used in computations directly",
             )

@@ -34,7 +34,7 @@ def _became_constant(name: str, where: str) -> Problem:
         "export/constant-input",
         f"input {name!r} became a constant: no output of the graph depends on it",
         where=where,
-        why="the module gives other results for other values of it; in forward its values became Python numbers, a "
+        why="the module returns other results for other values of this input; in forward they became Python numbers, a "
         "numpy array or a copy, which a trace stores as constants",
         fix="compute with the tensor itself from the input to the output",
     )

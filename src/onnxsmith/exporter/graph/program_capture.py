@@ -125,7 +125,7 @@ def grown(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[
                 where=model_line(error.__cause__ or error) or ", ".join(f"{port.name} {port}" for port in ports),
                 why=error.problem.why,
                 fix=f"leave {axes} out of --dynamic; or make forward follow the size: -1 or {ports[0].name}.shape[i] "
-                "in place of 1; or give an example of a size, 2 or more, that the model takes",
+                "in place of 1; or give an example of a size, 2 or more, that the model accepts",
             ) from error
     said = ", ".join(f"{symbol} = {now[symbol]}" for symbol in small)
     return made, (f"the example has {said}; it was captured with 2, because torch treats 0 and 1 as constants",)
@@ -176,9 +176,11 @@ def _check_dtypes(model: ir.Model) -> None:
     in_float = "compute this line in float32: x.float() before it, .bfloat16() after it"
     raise problem(
         "export/dtype",
-        f"{operator} of opset {version} takes no {found.dtype}",
+        f"{operator} of opset {version} does not support {found.dtype}",
         where=source or walk.node_label(found.node),
-        why=f"it takes {found.dtype} from opset {found.since} on" if found.since else "no opset has it for this dtype",
+        why=f"it supports {found.dtype} from opset {found.since} on"
+        if found.since
+        else "no opset has it for this dtype",
         fix=f"--opset {found.since}; or {in_float}" if found.since else in_float,
     )
 

@@ -79,7 +79,7 @@ def _tensors(spec: InputSpec) -> dict[str, Any]:
     if spec.path.suffix not in (".npz", ".npy"):
         raise problem(
             "input/syntax",
-            "an export takes example inputs as shapes or arrays, not pictures",
+            "example inputs of an export are shapes or arrays, not pictures",
             where=str(spec.path),
             fix=f"give --input {spec.name or 'x'}=float32[1,3,224,224], or an .npz with the array",
         )

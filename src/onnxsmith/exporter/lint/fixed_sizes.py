@@ -94,14 +94,12 @@ class SizeCompared(Check):
         if dynamic:
             name, axis = dynamic[0]
             said = f"a branch reads the size of axis {axis} of {name!r}, which is dynamic"
-            other = (
-                f"; or, if every input takes one side, give an example of it, and leave {name}:{axis} out of --dynamic"
-            )
+            other = f"; or, if every input leads to one side, give its example, and no {name}:{axis} in --dynamic"
         yield Remark(
             Problem(
                 "forward/size-compared",
                 said,
-                why="the graph holds only the example's side, and is valid only for sizes that take that side",
+                why="the graph has only the example's side, and is valid only for sizes that lead to this side",
                 fix=f"write both sides as one computation{other}",
             ),
             node.test,

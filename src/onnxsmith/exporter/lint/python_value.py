@@ -54,7 +54,7 @@ class PythonValue(Check):
         yield Remark(
             Problem(
                 "forward/python-value",
-                f"{how} takes a Python value from a tensor",
+                f"{how} makes a Python value of a tensor",
                 why="the value is known only when the model runs; a trace would keep the example's value",
                 fix="compute with the tensor itself: a tensor of rank 0 works wherever a number does",
             ),

@@ -119,7 +119,7 @@ def other_path(program: TorchProgram, feeds: Feeds, differs: str) -> Problem:
     kernel = parting.is_torchs
     return Problem(
         "export/other-path",
-        f"{parting.module} gives other results when it is called than when it is traced: {differs}",
+        f"{parting.module} returns other results when it is called than when it is traced: {differs}",
         where=parting.line,
         why="a call in evaluation mode without gradients uses a fused kernel of torch, a trace uses the formula; here "
         "their results differ (at masked positions, or for a float mask, which the kernel treats as boolean)"

@@ -40,13 +40,13 @@ def _problem(built: Built, symbol: str, size: int) -> Problem:
             "export/one-size",
             f"{symbol} was shown at {size} only",
             where=type(built.program.module).__qualname__,
-            why="the module takes longer inputs, but it refused each input of another size that was generated",
+            why="the module accepts longer inputs, but it refused each generated input of another size",
             fix=f"{static}, or make forward take inputs of any values",
         )
     other, error = refusal
     return Problem(
         "export/one-size",
-        f"the module itself takes only {size} for {symbol}",
+        f"the module itself accepts only {size} for {symbol}",
         where=model_line(error.__cause__ or error) or type(built.program.module).__qualname__,
         why=f"at {other}: {error.problem.why or error.problem.what}",
         fix=f"make the line follow the size, and export again; or {static}",

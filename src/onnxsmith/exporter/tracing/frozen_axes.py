@@ -103,7 +103,7 @@ def fixed_by_the_model(found: Frozen, program: TorchProgram, others: Iterable[Fr
         "export/frozen-axis",
         what,
         where=type(program.module).__qualname__,
-        why=f"a layer takes this size only{_of_this_size(program.module, found.value)}",
+        why=f"a layer accepts only this size{_of_this_size(program.module, found.value)}",
         fix=static,
     )
 

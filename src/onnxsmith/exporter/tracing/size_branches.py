@@ -195,7 +195,7 @@ def one_sided(branches: Sequence[SizeBranch]) -> OnnxsmithError:
         "a branch depends on a dynamic size",
         where=next((branch.line for branch in branches), ""),
         why="the graph has the example's side; no size was found at which the module runs on the other side",
-        fix=f"write both sides as one computation; or, if every input takes one side, give an example of it{other}",
+        fix=f"write both sides as one computation; or, if every input leads to one side, give an example of it{other}",
     )
 
 
@@ -206,7 +206,7 @@ def more_sides(branches: Sequence[SizeBranch], sizes: Mapping[str, int]) -> Onnx
         "forward/size-compared",
         "branches on dynamic sizes have more sides than were traced",
         where=next((branch.line for branch in branches), ""),
-        why=f"at {at} the module takes a side that was not traced; a loop on sizes has a side for each iteration count",
+        why=f"at {at} the module executes a side that was not traced; a loop on sizes has a side for each count",
         fix="write the sides as one computation, a loop on sizes with torch.while_loop; or limit the sizes: "
         "dynamic={'x': {0: torch.export.Dim('n', max=64)}}",
     )

@@ -192,7 +192,7 @@ def _no_translation(target: Any, given: Any) -> OnnxsmithError:
         f"{given!r} is no translation",
         where=str(target),
         why="a translation is a function; several in a list are functions of onnxscript",
-        fix="give a function that takes the operator's arguments, such as lambda x: x * 2",
+        fix="give a function of the operator's arguments, such as lambda x: x * 2",
     )
 
 

@@ -131,7 +131,7 @@ class _Check:
         first = next(one for one in fields if one.field == names[0])
         return Problem(
             "record/changed",
-            f"the command gives other results than recorded: {first_few(names, _SHOWN)}",
+            f"the command has other results than recorded: {first_few(names, _SHOWN)}",
             where=str(self.path),
             why=f"{first.field} is {first.now}, recorded is {first.recorded}{self._explanation()}",
             fix=_KEPT,

@@ -46,7 +46,7 @@ def not_a_model(data: bytes, path: Path) -> OnnxsmithError:
     if known and missing == 0:
         return problem(
             "model/no-graph",
-            "the file holds no usable graph",
+            "the file has no usable graph",
             where=str(path),
             why="its outline is a model's, but the graph inside is missing or damaged",
             fix="export the model again",

@@ -254,7 +254,7 @@ def _conflict(model: ir.Model, said: str, where: str) -> Problem:
     op_type, label, message = operand_clashes.blamed(said)
     return Problem(
         "model/shape-conflict",
-        "a declared shape or type contradicts the one that its operator gives",
+        "a declared shape or type contradicts the one that its operator computes",
         where=f"{where}, {op_type} {label}" if op_type else where,
         why=f"{_plain(message)}{said}",
         fix=_look_at(label) if label else "correct the declared shape or type; runtimes treat this differently",

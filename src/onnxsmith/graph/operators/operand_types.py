@@ -108,7 +108,7 @@ def _not_allowed(op: str, operand: Operand, formal: Parameter, type_: str, where
         "build/type",
         f"{op}: {operand.label} is of {plain(type_)}",
         where=where,
-        why=f"the operator takes {', '.join(shown)} there",
+        why=f"the operator accepts {', '.join(shown)} there",
         fix=f"raise the opset first: `onnxsmith opset MODEL {newer} -o newer.onnx`"
         if newer
         else _conversion(operand, like),
@@ -116,7 +116,7 @@ def _not_allowed(op: str, operand: Operand, formal: Parameter, type_: str, where
 
 
 def _takes(op: str, opset: int, name: str, type_: str) -> bool:
-    """Whether the operator takes a type for an operand or a result in an opset."""
+    """Whether the operator accepts a type for an operand or a result in an opset."""
     found = schema.find(op, "", opset)
     return found is not None and any(one.name == name and type_ in one.types for one in (*found.inputs, *found.outputs))
 

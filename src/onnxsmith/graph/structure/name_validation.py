@@ -94,7 +94,7 @@ def _refuse_what_would_be_lost(kinds: Kinds, where: str) -> None:
             "model/not-carried",
             f"the model has {' and '.join(kinds.lost)}, which cannot be kept yet",
             where=where,
-            why="it would be dropped silently",
+            why="this part would be lost silently",
             fix="leave it out where the model is made; or make sparse tensors dense there",
         )
 

@@ -64,7 +64,7 @@ class Int8Nncf(_NncfMethod):
             return Problem(
                 "quantize/target-form",
                 f"{form.title} does not take the int8 of NNCF",
-                why="its zero points are not 0, and this runtime takes signed, symmetric activations only",
+                why="its zero points are not 0, and this runtime supports only signed, symmetric activations",
                 fix=f"give --to int8 --target {target}",
             )
         return super().refusal(form, target)

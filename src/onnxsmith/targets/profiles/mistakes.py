@@ -231,7 +231,7 @@ def unknown_key(path: Sequence[int | str], content: Mapping[str, Any], where: st
     if table is Operators and path[-1] in Profile.model_fields:
         return problem(
             "profile/unknown-key",
-            f"the key {path[-1]} stands in a table of operators",
+            f"the key {path[-1]} is in a table of operators",
             where=f"{where}, {_place(path, content)}",
             why="in TOML a key belongs to the table above it",
             fix=f"move {path[-1]} above the first [[operators]]",

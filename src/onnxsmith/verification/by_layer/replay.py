@@ -81,7 +81,7 @@ def check_input(recording: Recording, feeds: Feeds) -> None:
         if name not in feeds or difference(value, feeds[name], 0.0).reason:
             raise problem(
                 "compare/other-input",
-                f"the bundle holds the values for one input, and input {name!r} differs from it",
+                f"the bundle has the values for one input, and input {name!r} differs from it",
                 fix="leave out --input: the input in the bundle is used",
             )
 

@@ -98,7 +98,7 @@ class Bundle:
                 "bundle/unknown-name",
                 f"the bundle holds no {name!r}",
                 where=self._where,
-                fix=f"it holds: {', '.join(near(name, list(self.entries)) or list(self.entries)[:5])}",
+                fix=f"it has: {', '.join(near(name, list(self.entries)) or list(self.entries)[:5])}",
             )
         entry = self.entries[name]
         try:

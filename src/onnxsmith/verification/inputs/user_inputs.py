@@ -127,7 +127,7 @@ def twice(name: str, texts: Sequence[str]) -> OnnxsmithError:
         "input/twice",
         f"input {name!r} is given twice",
         where=" ".join(f"--input {text}" for text in texts),
-        why="this command takes one input, and cannot know which of the two is meant",
+        why="this command uses a single value, and cannot know which of the two to use",
         fix="leave one of them out",
     )
 
@@ -221,7 +221,7 @@ def _values(spec: InputSpec, interface: Signature, found: dict[str, Any]) -> dic
     if len(arrays) != 1:
         raise problem(
             "input/syntax",
-            f"the file holds {len(arrays)} arrays, but input {port.name!r} takes one",
+            f"the file has {len(arrays)} arrays, but input {port.name!r} takes one",
             where=str(spec.path),
             fix="give the file without a name: --input inputs.npz uses the names in the file",
         )

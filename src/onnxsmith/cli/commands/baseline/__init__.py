@@ -1,4 +1,4 @@
-"""Hold models to what they gave, cost and ran on before.
+"""Compare models with their recorded outputs, costs and targets, so that no model becomes worse unnoticed.
 
 A baseline is a text file for reviewers, baseline.json, and a data file beside it.
 """

@@ -38,7 +38,7 @@ class Recording(Measuring):
     """The options of every command that records models."""
 
     target: tuple[str, ...] = option(
-        "also record how far the model gets on this target: onnxruntime, openvino, …; repeatable",
+        "also record the stage that the model reaches on this target: onnxruntime, openvino, …; repeatable",
         default=(),
         metavar="NAME",
     )

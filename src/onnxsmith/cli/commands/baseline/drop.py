@@ -11,7 +11,7 @@ from onnxsmith.cli.commands.baseline._options import OfBaseline
 
 @dataclass(frozen=True)
 class Drop(OfBaseline):
-    """Remove models from the baseline, with a reason that it keeps. The model files are not changed."""
+    """Remove models from the baseline, with a reason that the baseline keeps. The model files are not changed."""
 
     name = "baseline drop"
     usual_line = 'onnxsmith baseline drop models/net.onnx --reason "replaced by new.onnx"'

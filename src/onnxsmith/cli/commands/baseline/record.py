@@ -20,7 +20,7 @@ class Record(Recording):
     name = "baseline record"
     usual_line = "onnxsmith baseline record models/*.onnx"
     examples = (
-        ("Without times, for a machine that others use, too", "onnxsmith baseline record models/*.onnx --no-time"),
+        ("Record no times, because others also use the machine", "onnxsmith baseline record models/*.onnx --no-time"),
     )
 
     def run(self) -> Report:

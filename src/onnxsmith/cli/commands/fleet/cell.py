@@ -12,14 +12,16 @@ from onnxsmith.cli.commands.fleet._options import refuse_wrong_options
 
 @dataclass(frozen=True)
 class Cell(Command):
-    """Compute one cell of a plan, unless the store has its row. `onnxsmith fleet list` prints the keys."""
+    """Compute one cell of a plan, unless its result is already stored. `onnxsmith fleet list` prints the keys."""
 
     name = "fleet cell"
     usual_line = "onnxsmith fleet cell plan.toml KEY"
 
     plan: str = argument("the plan, a TOML file", metavar="PLAN")
     key: str = argument("the key of the cell", metavar="KEY")
-    store: str = option("SQLite file, folder/ or fsspec address of the rows", default="", metavar="ADDRESS")
+    store: str = option(
+        "where results are stored: an SQLite file, a folder/ or an fsspec address", default="", metavar="ADDRESS"
+    )
 
     def run(self) -> Report:
         from onnxsmith.fleet import one_cell

@@ -14,7 +14,7 @@ from onnxsmith.cli.commands.fleet._options import refuse_wrong_options
 class List(Command):
     """Print one shell command for each cell of a plan.
 
-    Each command computes one cell and puts its row into the store. The list is for schedulers that read commands.
+    Each command computes one cell and stores its result. The list is for schedulers that read commands.
     """
 
     name = "fleet list"
@@ -22,9 +22,11 @@ class List(Command):
 
     plan: str = argument("the plan, a TOML file", metavar="PLAN")
     output: str = option(
-        "also write the commands to this file, one a line", short="-o", default="", metavar="FILE", writes=True
+        "also write the commands to this file, one per line", short="-o", default="", metavar="FILE", writes=True
     )
-    store: str = option("SQLite file, folder/ or fsspec address of the rows", default="", metavar="ADDRESS")
+    store: str = option(
+        "where results are stored: an SQLite file, a folder/ or an fsspec address", default="", metavar="ADDRESS"
+    )
 
     def run(self) -> Report:
         from onnxsmith.base.report.parts.fleet import CellCommand, CellCommands

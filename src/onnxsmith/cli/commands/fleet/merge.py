@@ -12,7 +12,7 @@ from onnxsmith.cli.commands.fleet._page import every_cell_flag, page_option, ref
 
 @dataclass(frozen=True)
 class Merge(Command):
-    """Join the stores of shards into one, and show its latest run."""
+    """Merge the stores of several shards into one store, and show the latest run in it."""
 
     name = "fleet merge"
     usual_line = "onnxsmith fleet merge one.sqlite two.sqlite -o all.sqlite"

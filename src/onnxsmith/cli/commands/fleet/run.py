@@ -13,23 +13,23 @@ from onnxsmith.cli.commands.fleet._page import every_cell_flag, page_option, ref
 
 @dataclass(frozen=True)
 class Run(Command):
-    """Run each model of a plan with each setting, and show how each ended.
+    """Run each model of a plan with each setting, and show the results.
 
-    A cell whose model, steps and versions did not change is taken from the store. A crash, an exceeded time limit and
-    a lack of memory are results. The exit status is 0 if all cells are done, else 1; with --since, it is 1 if a cell is
-    worse than in that run. It is 2 if the run was stopped; --resume continues it.
+    If the model, the steps and the versions of a cell did not change, its stored result is used. A crash, an exceeded
+    time limit and a lack of memory count as results. The exit status is 0 if all cells are done, else 1; with --since,
+    it is 1 if a cell is worse than in that run. It is 2 if the run was stopped; --resume continues it.
     """
 
     name = "fleet run"
     usual_line = "onnxsmith fleet run plan.toml"
     examples = (
-        ("Say what became worse since a run", "onnxsmith fleet run plan.toml --name today --since yesterday"),
-        ("One of three machines", "onnxsmith fleet run plan.toml --shard 1/3"),
+        ("Show what became worse since an earlier run", "onnxsmith fleet run plan.toml --name today --since yesterday"),
+        ("Run a third of the cells, on one of three machines", "onnxsmith fleet run plan.toml --shard 1/3"),
     )
 
     plan: str = argument("the plan, a TOML file", metavar="PLAN")
     name_: str = option("name of the run; default: the plan's name and the time", default="", name="name")
-    since: str = option("compare with this run of the store", default="", metavar="RUN")
+    since: str = option("compare with this stored run", default="", metavar="RUN")
     resume: bool = flag("continue the latest run of the plan, under its name")
     again: tuple[str, ...] = option(
         "compute cells with this outcome again: failed, crashed, timeout, …, or all; repeatable",
@@ -41,7 +41,8 @@ class Run(Command):
     scheduler: str = option("address of a Dask scheduler: tcp://host:8786", default="", metavar="ADDRESS")
     shard: str = option("run one part of the cells: 3/20", default="", metavar="N/COUNT")
     store: str = option(
-        "SQLite file, folder/ or fsspec address of the rows; default: the plan's, else fleet.sqlite",
+        "where results are stored: an SQLite file, a folder/ or an fsspec address; default: the plan's "
+        "store, else fleet.sqlite",
         default="",
         metavar="ADDRESS",
     )

@@ -20,8 +20,10 @@ class Show(Command):
 
     plan: str = argument("the plan, or the store", metavar="PLAN")
     name_: str = option("name of the run; default: the latest", default="", name="name")
-    since: str = option("compare with this run of the store", default="", metavar="RUN")
-    store: str = option("SQLite file, folder/ or fsspec address of the rows", default="", metavar="ADDRESS")
+    since: str = option("compare with this stored run", default="", metavar="RUN")
+    store: str = option(
+        "where results are stored: an SQLite file, a folder/ or an fsspec address", default="", metavar="ADDRESS"
+    )
     page: str = page_option()
     every_cell: bool = every_cell_flag()
 

@@ -18,7 +18,7 @@ class Why(Command):
     usual_line = "onnxsmith fleet why plan.toml net"
 
     plan: str = argument("the plan, a TOML file", metavar="PLAN")
-    model: str = argument("the model, as the table names it", metavar="NAME")
+    model: str = argument("the model, by its name in the table of the run", metavar="NAME")
     setting: str = option("the setting of the cell, if there are several", default="")
     environment: str = option("the environment of the cell, if there are several", default="")
 

@@ -101,7 +101,7 @@ def not_for_form(form: str, what: str, where: str, *, why: str = "", fix: str = 
         "bundle/not-for-form",
         f"the form {form} cannot hold this model: {what}",
         where=where,
-        why=why or "its client takes no such value",
+        why=why or "its client does not support such a value",
         fix=fix or "take the form with the fewest limits: --for python"
         if form != "python"
         else "cast the input or output to a dtype that numpy has: `onnxsmith edit`, step insert, operator Cast",

@@ -29,6 +29,6 @@ class UnneededNodes(Check):
                 "guard/not-simplified",
                 f"`simplify` would remove at least {several(removed, 'node')} of {part.nodes_before:,}",
                 where=str(file.path),
-                why="every node takes time and hides what the model computes",
+                why="every node takes time, and makes the graph harder to read",
                 fix=f"`onnxsmith simplify {name} -o {name}`, which compares the result with the model",
             )
