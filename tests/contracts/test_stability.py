@@ -73,7 +73,7 @@ def test_arguments_and_options(name: str) -> None:
     spelled = {spelling for one in options for spelling in (*one.opts, *one.secondary_opts)}
     assert set(words(row[2])) == spelled - SHARED - SOME
     for option in SOME:
-        taken = set(words(section("Command line").partition(f"Commands that take `{option}`:")[2].partition(".\n")[0]))
+        taken = set(words(section("Command line").partition(f"Commands with `{option}`:")[2].partition(".\n")[0]))
         assert (name in taken) == (option in spelled)
     assert spelled >= SHARED
     arguments = [one.metavar for one in parameters if one.param_type_name == "argument"]
