@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 import onnxsmith
 from onnxsmith.base.report.parts.verification import Verification
@@ -97,6 +101,55 @@ def test_another_constant_in_a_branch_that_no_input_takes_is_no_agreement(where:
     report = onnxsmith.compare(right, wrong).report
     assert report.verdict is Verdict.CANNOT_TELL
     assert report.part(Verification).unsure == ("'held' has other values in a branch that no input took",)
+
+
+WHERE = HEAD + (
+    "g (float[n] x) => (float[n] y) <float far = {1000.0}> { z = Abs(x) a = Exp(x) b = Neg(x)\nCONDITION\n"
+    "y = Where(e, a, b) }"
+)
+CONDITIONS = {
+    "a value": ("d = ReduceSum<keepdims = 0>(z) f = Neg(d) e = Greater(f, far)", ["true"]),
+    "a value that is found": ("d = ReduceSum<keepdims = 0>(x) e = Greater(d, far)", []),
+    "each element": ("f = Neg(z) e = Greater(f, far)", []),
+    "a shape": ("h = Size(x) f = Neg(h) k = Constant<value = int64 {0}>() e = Greater(f, k)", []),
+}
+
+
+@pytest.mark.parametrize("kind", CONDITIONS)
+def test_a_side_of_a_where_that_one_value_decides_is_named(kind: str) -> None:
+    """Torch's exporter and the recomposed `if` of a module write branches in this form."""
+    condition, sides = CONDITIONS[kind]
+    one = from_text(WHERE.replace("CONDITION", condition))
+    found = verify_models(one, one)
+    assert found.equal
+    never = [clause for clause in found.untried if clause.startswith("no input took")]
+    assert never == [f"no input took the side of the branch at -> y where its condition is {side}" for side in sides]
+
+
+class Chosen(nn.Module):
+    def __init__(self, factor: float, limit: float) -> None:
+        super().__init__()
+        self.factor, self.limit = factor, limit
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.where(torch.tanh(x.abs().mean()) > self.limit, x * self.factor, x + 1)
+
+
+@pytest.mark.torch
+def test_a_module_that_differs_in_a_branch_is_never_equal(tmp_path: Path) -> None:
+    def written(limit: float) -> Path:
+        path = tmp_path / f"{limit}.onnx"
+        assert onnxsmith.export(Chosen(0.5, limit), (torch.randn(2, 3),), output=path).ok
+        return path
+
+    def verdict(factor: float, limit: float) -> Verdict:
+        module, args = Chosen(factor, limit), (torch.randn(2, 3),)
+        return onnxsmith.compare((module, args), written(limit)).report.verdict
+
+    assert verdict(0.5, 0.9) is Verdict.DONE, "an input is found for each side"
+    assert verdict(0.9, 0.9) is Verdict.DIFFERENT
+    assert verdict(0.5, 2.0) is Verdict.CANNOT_TELL, "no input is"
+    assert verdict(0.9, 2.0) is Verdict.CANNOT_TELL
 
 
 def test_an_input_is_found_where_one_combination_of_three_bools_runs() -> None:

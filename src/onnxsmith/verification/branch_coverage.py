@@ -1,4 +1,5 @@
-"""Finds the branches of Ifs and the bodies of Loops that the inputs of a comparison take, and inputs for the others.
+"""Finds the branches of Ifs, the bodies of Loops and the sides of Wheres that the inputs of a comparison take, and
+inputs for the others. A Where counts if its condition has one element, as an `if` of a module may become a Where.
 
 Inputs that all take one branch show nothing about the other branch.
 """
@@ -58,7 +59,7 @@ Signed integers get the other sign, or 0. The reference refuses integers that ar
 
 
 class Sides:
-    """Finds the branches of Ifs and Loops whose conditions are graph inputs, or are computed in the main graph."""
+    """Finds the sides of Ifs, Loops and Wheres whose conditions are graph inputs, or are computed in the main graph."""
 
     def __init__(self, probe: Probe) -> None:
         """Takes the probe that runs the model."""
@@ -82,15 +83,16 @@ class Sides:
                     self._nodes.setdefault(Side(one.condition.name or "", value, one.within), one.node)
 
     def completed(
-        self, runs: Sequence[Run], generator: Generator, answered: Callable[[Feed], Run | None]
+        self, runs: Sequence[Run], generator: Generator | None, answered: Callable[[Feed], Run | None]
     ) -> tuple[list[Run], tuple[Untaken, ...]]:
         """Returns runs for the branches that none of `runs` takes, and the branches that still no input takes.
-        `answered` runs the reference, or returns None if the reference refuses the input."""
+        `answered` runs the reference, or returns None if the reference refuses the input. Without a generator, no
+        inputs are searched."""
         missing = set(self._nodes)
         for run in runs:
             missing -= self._taken(run.feed)
         found: list[Run] = []
-        for feed in self._others(runs, generator) if missing else ():
+        for feed in self._others(runs, generator) if missing and generator is not None else ():
             if self._taken(feed) & missing and (other := answered(feed)) is not None:
                 found.append(other)
                 missing -= self._taken(feed)
@@ -108,6 +110,8 @@ class Sides:
                 return set()
         arrays = {name: np.asarray(value) for name, value in found.items()}
         values = {(name, bool(array.ravel()[0])) for name, array in arrays.items() if array.size}
+        # Of a Where whose condition has several elements, both sides count as taken.
+        values |= {(name, value) for name, array in arrays.items() for value in (True, False) if array.size > 1}
         return {side for side in self._nodes if {(side.condition, side.value), *side.within} <= values}
 
     def _others(self, runs: Sequence[Run], generator: Generator) -> Iterator[Feed]:
@@ -130,8 +134,8 @@ class Sides:
 
     def _body(self, side: Side) -> ir.Graph | None:
         node = self._nodes[side]
-        if node.op_type == "Loop":
-            name = "body" if side.value else ""
+        if node.op_type != "If":
+            name = "body" if side.value and node.op_type == "Loop" else ""
         else:
             name = "then_branch" if side.value else "else_branch"
         attribute = node.attributes.get(name)
@@ -155,13 +159,14 @@ class _Decision:
     within: tuple[Condition, ...]
 
 
-_PLACES = {"If": 0, "Loop": 1}
-"""Maps operators with bodies to the place of the operand that decides whether a body runs."""
+_PLACES = {"If": 0, "Loop": 1, "Where": 0}
+"""Maps operators to the place of the operand that decides which side of them counts."""
 
 
 def _decisions(model: ir.Model, graph: ir.Graph, within: tuple[Condition, ...]) -> Iterator[_Decision]:
-    """Yields the Ifs and Loops of a graph and of the branches inside it, except those whose condition is constant or is
-    computed inside a branch or a body. Bodies of loops are left out: their conditions change from turn to turn."""
+    """Yields the Ifs, Loops and Wheres of a graph and of the branches inside it, except those whose condition is
+    constant or is computed inside a branch or a body. Bodies of loops are left out: their conditions change from turn
+    to turn. A Where is left out if its condition has several elements, or follows from shapes alone."""
     for node in graph:
         if node.op_type not in _PLACES or node.domain not in ("", "ai.onnx"):
             continue
@@ -170,11 +175,35 @@ def _decisions(model: ir.Model, graph: ir.Graph, within: tuple[Condition, ...]) 
         is_outer = condition is not None and condition.graph is model.graph
         if condition is None or not condition.name or not is_outer or facts.constant(condition) is not None:
             continue
+        if node.op_type == "Where" and (_has_several(condition) or not _reads_values(condition)):
+            continue
         yield _Decision(node, condition, within)
         for name, value in (("then_branch", True), ("else_branch", False)) if node.op_type == "If" else ():
             attribute = node.attributes.get(name)
             if attribute is not None:
                 yield from _decisions(model, attribute.as_graph(), (*within, (condition.name, value)))
+
+
+def _has_several(condition: ir.Value) -> bool:
+    """Whether a condition has more than one element. Without a known shape, the runs decide."""
+    return condition.shape is not None and any(size != 1 for size in condition.shape)
+
+
+def _reads_values(condition: ir.Value) -> bool:
+    """Whether values of graph inputs decide a condition, and not only their shapes."""
+    queue, seen = [condition], {condition}
+    while queue:
+        value = queue.pop()
+        if value.is_graph_input():
+            return True
+        node = value.producer()
+        if node is None or node.op_type in ("Shape", "Size"):
+            continue
+        for read in node.inputs:
+            if read is not None and read not in seen:
+                seen.add(read)
+                queue.append(read)
+    return False
 
 
 def _changed(feed: Feed, how: str, factor: float, shift: float) -> Feed:

@@ -63,7 +63,9 @@ class Evidence:
     another runtime, `elsewhere` returns why that runtime refuses the reference too. `same` is True if both sides are
     one model; `identical` is True if both also run in the same way, so that they cannot differ. `sized` counts the
     rounding of each output again, for the sizes of one run. The comparison searches for inputs that take all sides of
-    the Ifs and Loops of the graph in `sides`. `budget` says how many faults are worth their time.
+    the Ifs, Loops and Wheres of the graph in `sides`. `has_module` is True if one side is a module that was not
+    exported for this comparison, so that a side of a branch is known only by running it. `budget` says how many faults
+    are worth their time.
     """
 
     noise: Noise | None = None
@@ -76,6 +78,7 @@ class Evidence:
     identical: bool = False
     sized: Callable[[Mapping[str, int]], Mapping[str, Rounding]] | None = None
     sides: Probe | None = None
+    has_module: bool = False
     budget: Budget = field(default_factory=lambda: Budget(thorough=True))
 
     @classmethod
@@ -167,7 +170,7 @@ def verify(
         refused_sizes=explorer.refused_sizes,
         outputs=results,
         notes=(*mismatch, *checks.notes, *explorer.notes, *unmeasured, *evidence.budget.notes()),
-        untried=(*explorer.untried, *checks.untried, *(branch.clause for branch in untaken), *shapes),
+        untried=(*explorer.untried, *checks.untried, *_gaps(untaken, unsure if agrees else ()), *shapes),
         power=power,
         unsure=unsure if agrees else (),
         misdeclared=declared.wrong(),
@@ -195,9 +198,9 @@ def _of_all_sides(
     evidence: Evidence, plan: Plan, explorer: Explorer, taken: Sequence[Run]
 ) -> tuple[list[Run], tuple[Untaken, ...]]:
     """Returns runs for the branches of Ifs that no input takes, and the branches without such a run."""
-    if evidence.sides is None or not plan.generate:
+    if evidence.sides is None:
         return [], ()
-    return Sides(evidence.sides).completed(taken, plan.generator, explorer.answered)
+    return Sides(evidence.sides).completed(taken, plan.generator if plan.generate else None, explorer.answered)
 
 
 def _refuse_constants(drawn: Set[str], candidate: Session, runs: Sequence[Run], checks: Checks) -> None:
@@ -330,12 +333,19 @@ def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: b
 
 
 def _unseen_in_branches(evidence: Evidence, untaken: Sequence[Untaken]) -> tuple[str, ...]:
+    if evidence.has_module and untaken:  # what a module does on that side is known only by running it there
+        return (untaken[0].clause,)
     if not untaken or evidence.original is None or evidence.faults is None:
         return ()
     from onnxsmith.verification.unseen_differences import unseen_in_branches
 
     found = unseen_in_branches(evidence.faults.model, untaken)
     return (found,) if found else ()
+
+
+def _gaps(untaken: Sequence[Untaken], unsure: Sequence[str]) -> list[str]:
+    """Returns the clauses of sides that no input took, without the one that the verdict names already."""
+    return [branch.clause for branch in untaken if branch.clause not in unsure]
 
 
 def _differs_unoptimised(original: Probe, candidate: Probe, runs: Sequence[Run], checks: Checks) -> str:

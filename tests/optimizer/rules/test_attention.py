@@ -160,7 +160,7 @@ REFUSED = {
         .replace(NUMBERS, NUMBERS + ", float[2,2] g = {-3.4028235e38, 0, 0, 0}")),
     "6: a number that scores may reach": ("a score of -10000 does not hide", padded(
         "e = Cast<to = 9>(c)\n a = Where(e, m, lot)")),
-    "4: inputs with one name for two sizes": ("two sizes for S (--set-dim S=SIZE", padded(
+    "4: inputs with one name for two sizes": ("inputs may have two sizes for S (a size of S, given", padded(
         "b = Mul(h, lot)\n a = Add(m, b)", "S")),
     "5: a mask that is an input": ("hide all", f"""g (float[N,2,7,4] q, float[7,7] b) => (float y) {{ {T}
         m = MatMul(q, t)\n a = Add(m, b)\n p = Softmax(a)\n y = MatMul(p, v) }}"""),

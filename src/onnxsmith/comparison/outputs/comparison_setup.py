@@ -175,6 +175,7 @@ def evidence(read: Compared, stack: ExitStack) -> Evidence:
     return replace(
         means,
         sides=of.get(read.a, of.get(read.b)),
+        has_module=len(graphs) == 1,
         noise=None if read.few_steps else means.noise,
         coarser=read.coarser,
         original=None if same else means.original,
