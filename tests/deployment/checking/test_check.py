@@ -112,6 +112,8 @@ def test_other_numbers_are_found(only: Any, wrong_on: Callable[[str], Path]) -> 
     assert one.why.startswith("onnxruntime is alone: openvino and tract agree with each other; its numbers differ from")
     assert re.search(r"output y: .*, off by 0\.\d+ at a scale of 0\.\d+", one.why)
     assert report.verdict is not Verdict.DONE
+    assert "fake ran, but returned other numbers" in report.headline
+    assert "@fake --per-layer`" in report.problems[0].fix
     assert [node.op for node in one.nodes] == ["Elu"]
 
 

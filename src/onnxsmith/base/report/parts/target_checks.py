@@ -179,6 +179,8 @@ def summary(check: TargetCheck) -> str:
         where = f" ({check.shapes})" if check.shapes != "dynamic" else ""
         if check.changed:
             return f"{check.target} refused the unchanged file, {check.stage.value} {check.changed}{where}"
+        if check.differs:
+            return f"{check.target} {check.stage.value}, but returned other numbers{where}"
         if check.symbols:
             return f"{check.target} {check.stage.value} at fixed sizes only{where}"
         if check.stage is Stage.NOT_TRIED and undecided and not check.judge:
@@ -236,7 +238,11 @@ def _described(op: str, node: str, model: str) -> str:
 
 
 def _given(check: TargetCheck, model: str, names: Sequence[str]) -> str:
-    """Returns the advice for a target whose numbers prove nothing."""
+    """Returns the advice for a target whose numbers are others, or prove nothing."""
+    if check.differs and not check.help:
+        other = "openvino" if check.target.startswith("onnxruntime") else "onnxruntime"
+        sides = " ".join(shlex.quote(f"{model}@{runtime}") for runtime in (other, check.target))
+        return f"`onnxsmith compare {sides} --per-layer` shows where they begin to differ; or leave this target out"
     if check.help:
         return check.help.replace("MODEL", shlex.quote(model))
     arrays = ", ".join(f"{name}=…" for name in names[:_FEW]) + (", …" if len(names) > _FEW else "")
