@@ -62,7 +62,7 @@ def test_nodes_between_follow(between: str, result: str, same: bool, tmp_path: P
         ("[where] p = Where(m, a, w)", ["up", "down"], "where (Where) would read float16 and float32"),
         ("[call] p = my.F(a)", ["up", "down"], "call (my::F) reads it"),
         ("[soft] p = Softmax(a)", ["up"], "down (Cast) would have nothing to do"),
-        ("[soft] p = Softmax(a)", ["down"], "y is an output of the graph g, whose dtype stays float16"),
+        ("[soft] p = Softmax(a)", ["down"], "y is an output of the graph g, whose dtype has to stay float16"),
     ],
 )
 def test_a_node_that_cannot_follow_is_named(between: str, names: list[str], why: str, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_a_model_without_lists_keeps_its_order() -> None:
 @pytest.mark.parametrize(
     ("text", "how", "why"),
     [
-        (LOOPED, {"nodes": True}, "all nodes hang together by s1"),
+        (LOOPED, {"nodes": True}, "s1 connects all nodes"),
         (HEAD + "g (float[n] x) => (float[n] y) { y = Neg(x) }", {"into": 2}, "it has 1 node besides constants"),
         (BETWEEN.replace(", float[n,2] after", ""), {"at": ["joined"]}, "joined needs every node"),
     ],

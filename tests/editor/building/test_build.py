@@ -83,7 +83,7 @@ def test_notes() -> None:
         g.output("same", x)
         g.output("y", x * 2)
     notes = " | ".join(g.result.report.notes)
-    assert "1 input that nothing reads: idle" in notes
+    assert "1 input that no node reads: idle" in notes
     assert "1 node that no output needs: neg (" in notes
     assert "test_build.py:" in notes
     assert "the output 'same' is the input 'x'" in notes
