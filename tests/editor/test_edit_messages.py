@@ -86,7 +86,7 @@ def test_other_tensors_of_a_function(name: str, said: str, tmp_path: Path) -> No
     ("name", "said"),
     [
         ("i", "it is an input of y/body"),
-        ("s2", "it is the result of Add of y/body, and an output of it"),
+        ("s2", "it is the result of Add of y/body, and an output of that body"),
         ("inner", "it is the result of Mul of y/body"),
         ("k", "it is a graph input"),
         ("go", "it is an initializer"),

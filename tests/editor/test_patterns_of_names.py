@@ -67,7 +67,7 @@ def test_a_constant_node_of_ir_version_3_becomes_an_input(tmp_path: Path) -> Non
 
 def test_the_default_of_an_input_changes_and_the_report_says_who_replaces_it(tmp_path: Path) -> None:
     path = saved(OLD, tmp_path)
-    assert "graph input too" in str(edited(path, lambda m: m.constant("b", [0.0, 0.0])).notes)
+    assert "also a graph input" in str(edited(path, lambda m: m.constant("b", [0.0, 0.0])).notes)
 
 
 @pytest.mark.parametrize(

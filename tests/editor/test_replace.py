@@ -74,7 +74,7 @@ def test_conditions(tmp_path: Path, conditions: str, left: str) -> None:
         ("where = { x = { shape = 2 } }", "edit/where", "shape is 2"),
         ("where = { x = { name = 2 } }", "edit/where", "name is 2"),
         ("where = { x = { attributes = 2 } }", "edit/where", "attributes is 2"),
-        ("where = { x = 2 }", "edit/where", "no table"),
+        ("where = { x = 2 }", "edit/where", "not a table"),
         ("where = [2]", "edit/where", "`where` is [2], not a table"),
         ('where = { x = { op = "Relu" } }', "edit/no-match", "none (x is not the output of a node)"),
         ("cuont = 2", "edit/step-argument", "write count in place of cuont"),

@@ -225,7 +225,7 @@ def test_what_cannot_be_done_is_refused(given: dict[str, object], problem_id: st
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("(float16[n] x) => (float16[n] y) { y = Exp(x) }", "narrow already"),
+        ("(float16[n] x) => (float16[n] y) { y = Exp(x) }", "already uses a narrow dtype"),
         ("(int64[n] x) => (int64[n] y) { y = Neg(x) }", "no floats"),
     ],
 )

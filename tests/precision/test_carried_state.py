@@ -58,7 +58,7 @@ def test_the_state_is_carried_from_sample_to_sample() -> None:
     for chunk, sample in zip(CHUNKS, [*calibration, *test], strict=True):
         np.testing.assert_allclose(sample.feeds["h"], h, atol=1e-5)
         h = np.float32(0.99) * h + chunk @ w
-    assert "states are carried (h=h_new): 40 steps in a row" in found.notes[0]
+    assert "states are carried (h=h_new): 40 steps were run one after the other" in found.notes[0]
 
 
 def test_an_error_that_adds_up_counts() -> None:

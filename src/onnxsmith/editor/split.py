@@ -349,8 +349,8 @@ def _why_one(model: ir.Model, tensors: list[Any]) -> str:
         value.name or "" for node in nodes for value in node.outputs if value.uses() and not partition.may_cross(value)
     ]
     return (
-        f"{first_few(lists, _SHOWN)} connects all nodes: pieces can exchange only tensors of a known number of "
-        "dimensions, not lists, optionals or maps"
+        f"all nodes are connected through {first_few(lists, _SHOWN)}: pieces can exchange only tensors of a known "
+        "number of dimensions, not lists, optionals or maps"
     )
 
 

@@ -107,7 +107,7 @@ def test_a_shape_that_only_onnx_disputes() -> None:
 
     made = make()
     assert made.model.graph.outputs[0].shape == ["n", 3, 101, 2]
-    assert any("shape inference disagrees" in note for note in made.result.report.notes)
+    assert any("shape inference reports an error" in note for note in made.result.report.notes)
     with pytest.raises(OnnxsmithError, match="build/invalid"):
         make(verify=False)
 

@@ -115,7 +115,7 @@ def _said(place: tensor_paths.Place) -> str:
     if value.is_graph_input():
         made = "a graph input" if not place.bodies else "an input"
     where = f" of {'/'.join(place.path)}" if place.bodies else ""
-    output = ", and an output of that model" if place.bodies else ", and a graph output"
+    output = ", and an output of that body" if place.bodies else ", and a graph output"
     return f"it is {made}{where}" + (output if value.is_graph_output() else "")
 
 
