@@ -56,7 +56,7 @@ CASES = [
         VERIFY,
         {"m.onnx": NEG, "r.json": of(SIMPLIFY), "m2": lambda path: path.with_name("m.onnx").write_bytes(b"damaged")},
         changes={"m.onnx": NEG},
-        says=["bring back the recorded file"],
+        says=["restore the recorded file"],
     ),
     Case(
         "record/file-missing",
@@ -91,7 +91,7 @@ CASES = [
         f"onnxsmith {SIMPLIFY}",
         {"m.onnx": b"damaged"},
         changes={"m.onnx": NEG},
-        says=["do what the first problem says"],
+        says=["apply the fix of the first problem"],
     ),
     Case(
         "record/patch-file",

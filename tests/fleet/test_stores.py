@@ -250,7 +250,7 @@ def test_a_damaged_run_of_a_folder(rooted: Path, refused: Refused) -> None:
         with refused("fleet/store") as refusal:
             store.run(RUN.name)
         assert refusal.problem.where.endswith(file.name)
-        assert "move it away: `mv " in refusal.problem.fix
+        assert "move the file away: `mv " in refusal.problem.fix
         assert store.run_names() == ["other"]
         assert any(where.endswith(file.name) for where in store.damaged)
 

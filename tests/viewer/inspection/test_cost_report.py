@@ -254,7 +254,7 @@ g (float[2, 4] x, float[4, 4] w, int64 n, bool go) => (float[2, 4] y)
     [
         ("five", "", "c", "160", ""),
         ("five", "yes", "c", "160", ""),
-        ("five", "go", "c", "160", "may end it earlier"),
+        ("five", "go", "c", "160", "may end the loop earlier"),
         ("n", "yes", "c", "32 · trips_walk", "unknown"),
         ("", "go", "c", "32 · trips_walk", "unknown"),
         ("endless", "yes", "go", "32 · trips_walk", "unknown"),
