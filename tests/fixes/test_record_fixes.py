@@ -63,7 +63,7 @@ CASES = [
         VERIFY,
         {"m.onnx": NEG, "r.json": of(SIMPLIFY), "m2": lambda path: path.with_name("m.onnx").unlink()},
         changes={"m.onnx": NEG},
-        says=["bring the file back"],
+        says=["restore the file"],
     ),
     Case("record/replaced", VERIFY, {"m.onnx": NEG, "r.json": of("opset m.onnx 21 -o m.onnx --record r.json")}),
     Case(

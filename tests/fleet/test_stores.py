@@ -334,7 +334,7 @@ def test_a_file_that_is_no_database(rooted: Path, refused: Refused, content: byt
     with refused("fleet/store") as refusal:
         opened(str(rooted / "s.sqlite"))
     assert "version" not in refusal.problem.fix
-    assert "bring it back" in refusal.problem.fix
+    assert "restore it from a copy" in refusal.problem.fix
     assert (rooted / "s.sqlite").read_bytes() == content
 
 

@@ -420,11 +420,11 @@ def test_the_cells_of_other_shards_are_not_gone(path: Path, steps: Steps) -> Non
 @pytest.mark.parametrize(
     ("shard", "what", "why"),
     [
-        ("4/3", "there is no part 4 of 3", "the parts of 3 are 1/3 to 3/3"),
-        ("0/3", "there is no part 0 of 3", "the parts of 3 are 1/3 to 3/3"),
+        ("4/3", "there is no part 4 of 3", "valid parts are 1/3 to 3/3"),
+        ("0/3", "there is no part 0 of 3", "valid parts are 1/3 to 3/3"),
         ("1/0", "there is no part 1 of 0", "there has to be at least one part: 1/1"),
-        ("3", "'3' is no part", "two numbers: which part, and how many parts there are"),
-        ("-1/3", "'-1/3' is no part", "two numbers"),
+        ("3", "'3' is not a part", "two numbers: which part, and how many parts there are"),
+        ("-1/3", "'-1/3' is not a part", "two numbers"),
     ],
 )
 def test_a_part_that_is_none(path: Path, shard: str, what: str, why: str) -> None:
@@ -943,7 +943,7 @@ def test_two_runs_at_once_share_the_work(path: Path, steps: Steps, monkeypatch: 
     report = run(path, name="second")
     assert counts(begun[0]) == (6, 0)
     assert counts(report) == (0, 6)
-    assert "another run computed 6 cells meanwhile" in report.notes
+    assert "another run computed 6 cells in the meantime" in report.notes
     assert steps.verbs.count("check") == 6
 
 

@@ -311,12 +311,12 @@ def port(name: str, *shape: int | str, dtype: str = "float") -> StoredPort:
     [
         ([port("a"), port("b")], [port("b"), port("c")], ["the input 'a' is now called 'c'"]),
         ([port("a")], [port("a"), port("b")], ["the input 'b' is new"]),
-        ([port("a"), port("b")], [port("a")], ["the input 'b' is gone"]),
-        ([port("a", "n", "n")], [port("a", "n", "m")], ["the input 'a' was float[n,n] and is float[n,m]"]),
-        ([port("a", "n", "m")], [port("a", "n", "n")], ["the input 'a' was float[n,m] and is float[n,n]"]),
+        ([port("a"), port("b")], [port("a")], ["the input 'b' was removed"]),
+        ([port("a", "n", "n")], [port("a", "n", "m")], ["the input 'a' was float[n,n], and now is float[n,m]"]),
+        ([port("a", "n", "m")], [port("a", "n", "n")], ["the input 'a' was float[n,m], and now is float[n,n]"]),
         ([port("a", "n", 3)], [port("a", "k", 3)], []),
         ([port("a", "n"), port("b", "m")], [port("z", "m"), port("b", "n")], ["the input 'a' is now called 'z'"]),
-        ([port("a", 3)], [port("a", 3, 1)], ["the input 'a' was float[3] and is float[3,1]"]),
+        ([port("a", 3)], [port("a", 3, 1)], ["the input 'a' was float[3], and now is float[3,1]"]),
     ],
 )
 def test_interfaces(before: list[StoredPort], after: list[StoredPort], said: list[str]) -> None:

@@ -26,7 +26,7 @@ def first_difference(old: Outline, new: Outline) -> str:
     if was is None:
         return f"{_named(now)} is new"
     if was.op != now.op:
-        return f"the first node that differs is {_named(now)}, before {_named(was)}"
+        return f"the first node that differs is {_named(now)}, which was {_named(was)}"
     names = dict.fromkeys((*was.attributes, *now.attributes))
     changed = [one for one in names if was.attributes.get(one) != now.attributes.get(one)]
     said = ", ".join(
