@@ -69,7 +69,7 @@ def test_reports(folder: Path, kind: str) -> None:
     ("text", "why"),
     [
         ("", "the file is empty"),
-        ("hello, not json", "the file is not JSON, from line 1 on"),
+        ("hello, not json", "it is not JSON, from line 1 on"),
         ("[]", "it is JSON, but a list"),
         ("null", "it is JSON, but not an object"),
         ('{"a": 1}', "it is JSON without the fields of a report: schema, command, verdict, parts"),

@@ -95,7 +95,7 @@ def test_a_report_of_simplify_on_its_own_input_is_of_this_version(tmp_path: Path
         given = Report("simplify", Verdict.DONE, (part,), models=known)
         said = view(tmp_path / "m.onnx", reports=[given]).report.headline
         assert "version" not in said
-        assert "3 of 4 names in Simplification have no node here (a rewrite made them" in said
+        assert "3 of 4 names in Simplification have no node here (one rewrite added these nodes" in said
 
 
 def test_a_stored_tensor_is_no_stranger() -> None:
