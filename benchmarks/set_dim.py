@@ -91,7 +91,7 @@ def one(case: str, folder: Path) -> str:
     parts = m.result.report.parts
     edits = next(part for part in parts if isinstance(part, Edits))
     part = next(part for part in parts if isinstance(part, Verification))
-    rows = any("each row is the original's" in note for note in part.notes)
+    rows = any("each row agrees with the original" in note for note in part.notes)
     said = f"{len(edits.notes)} replaced, {time.monotonic() - start:.0f} s"
     return f"{'yes ' if rows else 'part'} {said}{'; ' if part.untried else ''}{'; '.join(part.untried)}"
 

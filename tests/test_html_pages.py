@@ -81,7 +81,7 @@ def test_each_tensor_leads_to_its_node(folder: Path) -> None:
     ]
     scene = scene_in((folder / "v.html").read_text(encoding="utf-8"))
     assert {"product", "act", "squash"} <= set(scene["models"][0]["nodes"]["name"])
-    assert "error from the inputs on" in [layer["title"] for layer in scene["overlays"]]
+    assert "error including the error of the inputs" in [layer["title"] for layer in scene["overlays"]]
     assert scene["warnings"] == []
 
 

@@ -44,7 +44,7 @@ def test_a_shared_name_does_not_survive_a_change_and_the_report_says_so(tmp_path
     assert now["z"][0] == "rows"
     assert "num" not in now["z"]
     assert m.result is not None
-    assert any("the shape of z is declared as" in note for note in m.result.report.parts[0].notes)  # type: ignore[attr-defined]
+    assert any("the shape of z is now declared as" in note for note in m.result.report.parts[0].notes)  # type: ignore[attr-defined]
 
 
 def test_a_size_does_not_survive_a_dimension_that_opens(tmp_path: Path) -> None:

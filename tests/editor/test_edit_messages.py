@@ -86,7 +86,7 @@ def test_other_tensors_of_a_function(name: str, said: str, tmp_path: Path) -> No
     ("name", "said"),
     [
         ("i", "it is an input of y/body"),
-        ("s2", "it is the result of Add of y/body, and an output of it"),
+        ("s2", "it is the result of Add of y/body, and an output of that body"),
         ("inner", "it is the result of Mul of y/body"),
         ("k", "it is a graph input"),
         ("go", "it is an initializer"),
@@ -105,7 +105,7 @@ g (float[n] x, float[n] s) => (float[n] y, float[n] z) { a = Mul(x, s) b = Neg(a
 def test_a_cut_behind_the_part_comes_first(tmp_path: Path) -> None:
     path = saved(CHAIN, tmp_path)
     found = refusal(path, lambda m: m.extract("b", "a"))
-    assert (found.id, found.why) == ("edit/unused-cut", "it comes later: it is computed from a")
+    assert (found.id, found.why) == ("edit/unused-cut", "c comes later in the graph: it is computed from a")
     assert "--from a --to b" in found.fix
     for start in ("a", None):
         with onnxsmith.edit(path, tmp_path / "out.onnx") as m:

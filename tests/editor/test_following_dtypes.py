@@ -60,9 +60,9 @@ def test_nodes_between_follow(between: str, result: str, same: bool, tmp_path: P
     [
         ("[mul] p = Mul(a, w)", ["up", "down"], "mul (Mul) would read float16 and float32"),
         ("[where] p = Where(m, a, w)", ["up", "down"], "where (Where) would read float16 and float32"),
-        ("[call] p = my.F(a)", ["up", "down"], "call (my::F) reads it"),
+        ("[call] p = my.F(a)", ["up", "down"], "call (my::F) reads this tensor"),
         ("[soft] p = Softmax(a)", ["up"], "down (Cast) would have nothing to do"),
-        ("[soft] p = Softmax(a)", ["down"], "y is an output of the graph g, whose dtype stays float16"),
+        ("[soft] p = Softmax(a)", ["down"], "y is an output of the graph g, whose dtype has to stay float16"),
     ],
 )
 def test_a_node_that_cannot_follow_is_named(between: str, names: list[str], why: str, tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_an_operator_without_the_dtype(tmp_path: Path) -> None:
     model = """<ir_version: 10, opset_import: ["": 18]>
     g (float16[n] x) => (int64[n] y) { [up] a = Cast<to = 7>(x) [and] b = BitwiseAnd(a, a) [to] y = Cast<to = 7>(b) }"""
     found = refusal(saved(model, tmp_path), lambda m: m.remove("up"))
-    assert "and (BitwiseAnd) takes no float16" in found.why
+    assert "and (BitwiseAnd) does not accept float16" in found.why
 
 
 def test_a_body_that_reads_the_result(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_the_fix_of_a_cast_behind_an_input_begins_behind_it(tmp_path: Path, monk
     )
     monkeypatch.chdir(tmp_path)
     found = refusal(path, lambda m: m.remove("first"))
-    assert "conv (Conv) takes no uint8" in found.why
+    assert "conv (Conv) does not accept uint8" in found.why
     command = shlex.split(found.fix.split("`")[1])
     assert command == [
         *("onnxsmith", "extract", str(path), "--from", "feat", "--from", "k", "--to", "y", "-o", "part.onnx")

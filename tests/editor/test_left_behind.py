@@ -62,7 +62,7 @@ def test_what_computed_a_replaced_operand_goes(tmp_path: Path) -> None:
     assert [one.name for one in onnx.load(out).graph.initializer if one.name in ("zero", "minus")] == []
     assert m.result is not None
     (note,) = m.result.report.part(Edits).notes
-    assert note.startswith("removed 3 nodes whose results nothing reads any more: Concat")
+    assert note.startswith("removed 3 nodes whose results no node reads any more: Concat")
 
 
 def test_keep_unused_keeps_it_and_names_it(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_keep_unused_keeps_it_and_names_it(tmp_path: Path) -> None:
     assert operators(out) == ["Neg", "Shape", "Gather", "Concat", "Relu", "Reshape"]
     assert m.result is not None
     (note,) = m.result.report.part(Edits).notes
-    assert note.startswith("nothing reads the results of 3 nodes any more: Concat")
+    assert note.startswith("no node reads the results of 3 nodes any more: Concat")
 
 
 def test_the_command_has_the_option(tmp_path: Path) -> None:

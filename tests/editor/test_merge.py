@@ -127,7 +127,7 @@ def test_dimensions_of_the_second_get_the_names_of_the_first(tmp_path: Path) -> 
     assert [str(value.shape) for value in (*whole.graph.inputs, *whole.graph.outputs)] == [
         "[batch,4]", "[m,4]", "[batch,4]", "[m,4]",
     ]  # fmt: skip
-    assert "dimension n of the second model is batch" in result.report.part(Edits).notes
+    assert "dimension n of the second model was renamed to batch" in result.report.part(Edits).notes
     assert [str(value.shape) for value in second.graph.inputs] == ["[n,4]", "[m,4]"]
 
 
@@ -182,7 +182,9 @@ def test_a_fixed_size_of_the_first_meets_a_symbol_of_the_second(tmp_path: Path) 
     assert [str(value.shape) for value in (*whole.graph.inputs, *whole.graph.outputs)] == [
         "[2,4]", "[2]", "[2,4]", "[2]",
     ]  # fmt: skip
-    assert "dimension n of the second model is 2, as in the first" in result.report.part(Edits).notes
+    assert (
+        "dimension n of the second model was fixed to 2, its size in the first model" in result.report.part(Edits).notes
+    )
     assert [str(value.shape) for value in second.graph.inputs] == ["[n,4]", "[n]"]
 
 
@@ -214,9 +216,9 @@ def test_a_fixed_size_of_the_second_meets_a_symbol_of_the_first(tmp_path: Path) 
     assert result.ok, result.report.problems
     assert dims(tmp_path / "both.onnx") == ["[4,5]", "[4]", "[4]", "[5,4]", "[4]"]
     assert set(result.report.part(Edits).notes) == {
-        "dimension h of the first model is 4, as in the second",
-        "dimension w of the first model is 5, as in the second",
-        "dimension m of the second model is 4, as in the first",
+        "dimension h of the first model was fixed to 4, its size in the second model",
+        "dimension w of the first model was fixed to 5, its size in the second model",
+        "dimension m of the second model was fixed to 4, its size in the first model",
     }
     assert [str(value.shape) for value in first.graph.inputs] == ["[h,w]", "[h]"]
     onnxsmith.run(tmp_path / "both.onnx", {"x": np.ones((4, 5), np.uint8), "t": np.ones(4, np.float32),
@@ -237,7 +239,7 @@ def test_a_size_that_an_expression_has_to_be_is_said(tmp_path: Path) -> None:
     first.graph.outputs[0].shape = ir.Shape(["2*n"])
     second = from_text(HEAD + "b (float[4] v) => (float[4] y) { y = Neg(v) }")
     result = onnxsmith.merge(first, second, tmp_path / "both.onnx", verify=False)
-    assert "at u=v, axis 0, the first model has 2*n and the second 4" in result.report.part(Edits).notes
+    assert "at u=v, axis 0, the first model has 2*n, but the second has 4" in result.report.part(Edits).notes
 
 
 def test_inputs_of_one_name_have_one_shape(tmp_path: Path) -> None:
@@ -272,7 +274,7 @@ def test_siblings_read_one_input(tmp_path: Path) -> None:
     first, second = files(tmp_path, ONE, OTHER)
     result = onnxsmith.merge(first, second, tmp_path / "both.onnx", wires={})
     assert result.ok, result.report.problems
-    assert "both models read the one input x" in result.report.part(Edits).notes
+    assert "both models read the same input x" in result.report.part(Edits).notes
     found = list(onnxsmith.run(tmp_path / "both.onnx", {"x": X}).outputs.values())
     wanted = [onnxsmith.run(path, {"x": X}).outputs["y"] for path in (first, second)]
     assert [np.array_equal(*pair) for pair in zip(found, wanted, strict=True)] == [True, True]
@@ -353,5 +355,5 @@ def test_every_tensor_that_gets_another_name_is_in_the_report(tmp_path: Path) ->
     result = onnxsmith.merge(*models, tmp_path / "c.onnx", wires={"y": "u"})
     notes = " ".join(result.report.part(Edits).notes)
     assert result.ok
-    assert "tensors of the second model whose names the first has: x → x_1, t → t_1" in notes
+    assert "renamed tensors of the second model, because the first model has the same names: x → x_1, t → t_1" in notes
     assert "left out: author = 'two'" in notes

@@ -38,8 +38,8 @@ def test_weights_of_ir_version_3_become_constants(tmp_path: Path) -> None:
     path = saved(OLD, tmp_path)
     part = edited(path, lambda m: m.drop_input("*"))
     assert part.notes == (
-        "x: still graph input, read and without a default",
-        "IR version 3 → 4: before version 4 a constant has to be a graph input too",
+        "x: not removed (read by nodes, and without a default value)",
+        "IR version 3 → 4: before version 4, every constant also has to be a graph input",
     )
     model = load(path)
     assert (model.ir_version, [one.name for one in model.graph.inputs]) == (4, ["x"])
@@ -67,7 +67,7 @@ def test_a_constant_node_of_ir_version_3_becomes_an_input(tmp_path: Path) -> Non
 
 def test_the_default_of_an_input_changes_and_the_report_says_who_replaces_it(tmp_path: Path) -> None:
     path = saved(OLD, tmp_path)
-    assert "graph input too" in str(edited(path, lambda m: m.constant("b", [0.0, 0.0])).notes)
+    assert "also a graph input" in str(edited(path, lambda m: m.constant("b", [0.0, 0.0])).notes)
 
 
 @pytest.mark.parametrize(

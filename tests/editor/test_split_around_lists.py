@@ -83,8 +83,12 @@ def test_a_model_without_lists_keeps_its_order() -> None:
 @pytest.mark.parametrize(
     ("text", "how", "why"),
     [
-        (LOOPED, {"nodes": True}, "all nodes hang together by s1"),
-        (HEAD + "g (float[n] x) => (float[n] y) { y = Neg(x) }", {"into": 2}, "it has 1 node besides constants"),
+        (LOOPED, {"nodes": True}, "all nodes are connected through s1"),
+        (
+            HEAD + "g (float[n] x) => (float[n] y) { y = Neg(x) }",
+            {"into": 2},
+            "the model has only 1 node besides constants",
+        ),
         (BETWEEN.replace(", float[n,2] after", ""), {"at": ["joined"]}, "joined needs every node"),
     ],
 )

@@ -140,7 +140,7 @@ def test_random_numbers_are_a_note() -> None:
 def test_numbers_to_pass_in_get_the_dynamic_axes_too() -> None:
     """Without them the new module, which adds them to x, would accept one size of x only."""
     fixed = onnxsmith.diagnose(Draws(), (torch.rand(3, 4),)).report.problems[0].fix
-    said = "(pass the numbers in: give forward a last argument noise, for example torch.rand_like(x)"
+    said = "(pass the random numbers as an input: add a last argument noise to forward, for example torch.rand_like(x)"
     assert f"{said}):\n    def forward(self, x: torch.Tensor, noise)" in fixed
     dynamic = onnxsmith.diagnose(Draws(), (torch.rand(3, 4),), dynamic="x:0=batch").report.problems[0].fix
     assert f"{said}, and name its dynamic axes too, as noise:AXIS=NAME):\n" in dynamic
@@ -247,7 +247,7 @@ class Stuck(torch.nn.Module):
 def test_an_axis_that_the_module_does_not_move_is_told() -> None:
     result = onnxsmith.diagnose(Stuck(), (torch.rand(7, 3, 4),), dynamic="x:0=time,1=batch")
     (problem,) = result.report.problems
-    assert (problem.id, problem.what) == ("export/frozen-axis", "axis 1 of input 'x' (batch) was seen at size 3 only")
+    assert (problem.id, problem.what) == ("export/frozen-axis", "axis 1 of input 'x' (batch) was tested at size 3 only")
 
 
 def test_a_registration_goes_behind_the_last_line() -> None:

@@ -65,8 +65,8 @@ def test_axes_of_outputs_may_be_named_too(tmp_path: Path) -> None:
     )
     assert result.ok
     assert (
-        "a given name of an output axis (y) was not used: the axis follows from the inputs' axes, and has their name"
-        in result.report.part(Capture).notes
+        "the name that you gave to an output axis (y) was not used: the axis follows from axes of the inputs, and has "
+        "the name of those" in result.report.part(Capture).notes
     )
     shape = onnx.load(tmp_path / "m.onnx").graph.output[0].type.tensor_type.shape
     assert [dim.dim_param or dim.dim_value for dim in shape.dim] == ["batch", 3]

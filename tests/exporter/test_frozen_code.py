@@ -179,7 +179,7 @@ def test_code_that_fails_is_not_offered_for_a_size() -> None:
         onnxsmith.export(Numbers(backwards), (torch.rand(6, 4),), dynamic="x:0=n", strategy="torch-export")
     said = caught.value.problem
     assert said.where == f"{__file__}:{backwards.__code__.co_firstlineno + 1}"
-    assert said.fix.startswith("compute it without np.array: functions of torch take sizes (not tried); or ")
+    assert said.fix.startswith("compute it without np.array: functions of torch accept sizes (not tried); or ")
 
 
 def test_an_export_offers_only_the_number_that_fixes_the_axis() -> None:
@@ -427,6 +427,6 @@ def test_a_list_of_a_tensor_is_told_to_stay_a_tensor() -> None:
     axes = "x:0=batch;lengths:0=batch"
     with pytest.raises(OnnxsmithError) as raised:
         onnxsmith.export(Packed(as_list=True), given, dynamic=axes)
-    assert "one Python value of each element" in raised.value.problem.why
-    assert "give the tensor itself" in raised.value.problem.fix
+    assert "a Python value from each element" in raised.value.problem.why
+    assert "pass the tensor itself" in raised.value.problem.fix
     assert onnxsmith.export(Packed(as_list=False), given, dynamic=axes).ok

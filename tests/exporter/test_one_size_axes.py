@@ -67,7 +67,7 @@ def test_a_quiet_export_names_the_only_size_and_the_line(tmp_path: Path, monkeyp
 
 def test_values_that_the_module_refuses_are_told_from_sizes() -> None:
     (said,) = problems(Ones(), torch.ones(2, 3))
-    assert (said.id, said.what) == ("export/one-size", "rows was shown at 2 only")
+    assert (said.id, said.what) == ("export/one-size", "rows was compared at size 2 only")
     assert "the module accepts longer inputs" in said.why
 
 

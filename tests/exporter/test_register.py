@@ -262,13 +262,13 @@ def test_the_note_says_where_the_reference_is(tmp_path: Path) -> None:
     assert plugin_notes(to_path).endswith(
         f"; {tmp_path / 'm.reference.onnx'} is the model with its translation as a function, which was verified"
     )
-    assert to_path.report.headline.endswith("; no runtime here runs its operator custom::between")
+    assert to_path.report.headline.endswith("; no installed runtime runs the model's operator custom::between")
     file = io.BytesIO()
     to_file = export(Between(), *bounds(), output=file)
     assert plugin_notes(to_file).endswith("; the verified model is the model with its translation as a function")
     assert file.getvalue() == (tmp_path / "m.onnx").read_bytes()
     unverified = export(Between(), *bounds(), verify=False)
-    assert plugin_notes(unverified).endswith("a runtime needs a kernel for it to run this file")
+    assert plugin_notes(unverified).endswith("to run this file, a runtime needs a kernel for between")
 
 
 def test_the_reference_file_is_what_is_verified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,8 @@ def test_a_selection_that_is_not_empty() -> None:
     capture = result.report.part(Capture)
     assert "selections of two elements or more" in capture.how
     line = LargestOfSelected.forward.__code__.co_firstlineno + 2
-    assert [one for one in capture.notes if f"test_selected.py:{line}: assumes that two elements or more" in one]
+    assumed = f"test_selected.py:{line}: the graph assumes that this line selects two elements or more"
+    assert [one for one in capture.notes if assumed in one]
 
 
 def test_a_strategy_that_gives_no_graph_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:

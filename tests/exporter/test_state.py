@@ -244,7 +244,7 @@ def test_a_write_that_nothing_reads_is_no_state() -> None:
 
     assert "dropped" not in onnxsmith.export(Logs(), (torch.randn(3),)).report.headline
     result = onnxsmith.export(nn.Linear(2, 2), (torch.randn(1, 2),), state="auto")
-    assert any("no state to hand on" in text for text in result.report.parts[0].notes)  # type: ignore[attr-defined]
+    assert any("no state to pass from call to call" in text for text in result.report.parts[0].notes)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_a_write_that_nothing_reads_is_no_state() -> None:
     [
         (Bound(None, buffer=False), "auto", "h holds no tensor", 'register_buffer("h", torch.zeros(1, 4))'),
         (Bound(None, buffer=True), "h", "h holds no tensor", 'register_buffer("h", torch.zeros(1, 4))'),
-        (Counting(), "auto", "keeps more from call to call than h", 'register_buffer("calls"'),
+        (Counting(), "auto", "keeps more state than h", 'register_buffer("calls"'),
         (Counting(), "cache", "holds no tensor 'cache'", "forward changes: h"),
         (Bound(torch.zeros(2, 1, 1, 4), buffer=True), "auto", "", ""),
     ],

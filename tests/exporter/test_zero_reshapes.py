@@ -92,4 +92,4 @@ def test_a_size_that_is_repeated_at_its_place_is_exact_at_0() -> None:
 def test_a_size_that_may_be_0_elsewhere_is_told(first: str) -> None:
     gone, notes = reshaped(COMPUTED.replace("FIRST", first))
     assert gone
-    assert notes == ("1 Reshape cannot make an axis of size 0 before opset 14: such inputs are refused",)
+    assert notes == ("1 Reshape cannot produce an axis of size 0 before opset 14, so such inputs are refused",)

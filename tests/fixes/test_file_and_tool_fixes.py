@@ -379,7 +379,7 @@ SHOWN = [
         "onnxsmith view m.onnx -o v.html --with n.onnx",
         {"m.onnx": NET, "n.onnx": NET},
         by_hand="onnxsmith view m.onnx n.onnx -o v.html",
-        says=["a second model goes without --with"],
+        says=["to show a second model, leave --with out"],
     ),
     Case(
         "view/no-module",

@@ -85,7 +85,7 @@ CASES = [
         changes={"w.bin": b"0"},
         says=["bring the file back"],
     ),
-    Case("fleet/no-run", SHOW, FILES, by_hand=RUN, says=["`onnxsmith fleet run plan.toml` makes one"]),
+    Case("fleet/no-run", SHOW, FILES, by_hand=RUN, says=["`onnxsmith fleet run plan.toml` makes a store"]),
     Case(
         "fleet/no-run",
         f"{RUN} --since fryday",

@@ -66,7 +66,7 @@ CASES = [
         "onnxsmith baseline check --no-time",
         {"m.onnx": NEG, "baseline.json": recorded(data=False)},
         changes={"baseline.json": lambda path: (path.unlink(), recorded()(path))},  # type: ignore[operator]
-        says=["remove the baseline and record it again"],
+        says=["remove the baseline and record the models again"],
     ),
     Case(
         "gate/model-missing",

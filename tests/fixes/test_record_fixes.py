@@ -56,14 +56,14 @@ CASES = [
         VERIFY,
         {"m.onnx": NEG, "r.json": of(SIMPLIFY), "m2": lambda path: path.with_name("m.onnx").write_bytes(b"damaged")},
         changes={"m.onnx": NEG},
-        says=["bring back the recorded file"],
+        says=["restore the recorded file"],
     ),
     Case(
         "record/file-missing",
         VERIFY,
         {"m.onnx": NEG, "r.json": of(SIMPLIFY), "m2": lambda path: path.with_name("m.onnx").unlink()},
         changes={"m.onnx": NEG},
-        says=["bring the file back"],
+        says=["restore the file"],
     ),
     Case("record/replaced", VERIFY, {"m.onnx": NEG, "r.json": of("opset m.onnx 21 -o m.onnx --record r.json")}),
     Case(
@@ -91,7 +91,7 @@ CASES = [
         f"onnxsmith {SIMPLIFY}",
         {"m.onnx": b"damaged"},
         changes={"m.onnx": NEG},
-        says=["do what the first problem says"],
+        says=["apply the fix of the first problem"],
     ),
     Case(
         "record/patch-file",

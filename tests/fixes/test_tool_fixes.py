@@ -148,7 +148,7 @@ CASES = [
         "onnxsmith bench m.onnx --subject torch --dim n=4 --seconds 0.1",
         {"m.onnx": CHAIN},
         by_hand="onnxsmith bench m.onnx --subject onnxruntime --dim n=4 --seconds 0.1",
-        says=["name a runtime of ONNX files in place of torch, such as onnxruntime"],
+        says=["in place of torch, name a runtime that runs ONNX files, such as onnxruntime"],
     ),
     Case(
         "bench/no-subject",

@@ -334,4 +334,4 @@ def test_a_scheduler_that_went_away_says_so_in_a_sentence(cells: list[Cell], sto
     job = Job(cells, store)
     driver.compute(job, PlayedEngine(b=GoneError()), workers=1)
     assert job.progress.stopped is not None
-    assert job.progress.stopped.why == "it ended, or the network to it broke, while cells ran"
+    assert job.progress.stopped.why == "the scheduler ended or the network connection to it broke while cells ran"

@@ -184,7 +184,7 @@ def test_cells_with_one_key_share_a_page_that_names_them(tmp_path: Path) -> None
     cells = {place("a.onnx"): one, place("a.onnx", "same"): one}
     files.write(table(made_up.store(tmp_path / "r.sqlite", {"only": cells})), tmp_path / "m.html", render)
     (page,) = (tmp_path / "m-cells").glob("*.html")
-    assert "the same work as a.onnx same" in page.read_text(encoding="utf-8")
+    assert "this cell and a.onnx same need the same work" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("every", "reports", "left_out"), [(False, 2, 2), (True, 4, 0)])

@@ -159,7 +159,7 @@ MISTAKES = {
     "options of a verb that is no step": (
         f"{FIRST}[settings.a]\ncheck = '--target openvino'\n[settings.b]\ncheck = ''\nbench = ''",
         7,
-        "'bench' has options, but is no step",
+        "'bench' has options, but is not a step",
         "",
     ),
     "options are a number": (f"{FIRST}[options]\ncheck = 3", 4, "the options of check are 3", "check = "),
@@ -178,7 +178,7 @@ MISTAKES = {
     "options of all settings for a verb that is no step": (
         f"{FIRST}[options]\ncheck = ''\nchec = ''\n".replace("chec ", "compare "),
         5,
-        "'compare' has options, but is no step",
+        "'compare' has options, but is not a step",
         "or add compare to the steps",
     ),
     "options of a model for a verb that is no step of its settings": (
@@ -186,7 +186,7 @@ MISTAKES = {
             '"a.onnx"', "{ source = 'b', settings = ['b'], options = { check = '' } }"
         ),
         1,
-        "'check' has options, but is no step",
+        "'check' has options, but is not a step",
         "",
     ),
     "the second of two": (
@@ -247,13 +247,13 @@ def test_a_mistake_names_its_line(tmp_path: Path, refused: Refused, name: str) -
         ("name = 'p'\nmodels = ['a'\n", ", line 2, column 14", "a list is not closed"),
         ("models = ['a'\nsteps = 3\n", ", line 2, column 1", "a list is not closed"),
         ("models = [a]\n", ", line 1, column 11", "a text without quotation marks"),
-        ('models = ["a"]\nmodels = ["b"]\n', ", line 2, column 15", "a key is there twice"),
+        ('models = ["a"]\nmodels = ["b"]\n', ", line 2, column 15", "a key appears twice"),
         ('name = "p # no"\nsteps = ["a", "b]  # c\n', ", line 2, column 15", "quotation mark at its end"),
         ('steps = ["a", "b]\n', ", line 1, column 15", "has no quotation mark at its end"),
         ("steps = ['a', 'b\"]\n", ", line 1, column 15", "has no quotation mark at its end"),
         ("name = '''a\n", ", line 1, column 12", "three quotation marks is not closed"),
         (b"name = '\xff'", "", "decode"),
-        ("\0PLAN", ", line 1, column 1", "a line is a key with a value"),
+        ("\0PLAN", ", line 1, column 1", "a line has to be a key with a value"),
     ],
 )
 def test_what_is_no_toml(tmp_path: Path, refused: Refused, content: str | bytes, place: str, why: str) -> None:

@@ -280,7 +280,12 @@ def test_without_the_package_of_a_system(tmp_path: Path, refused: Refused, monke
     [
         (["nets/a.onnx"], "nets", "'nets' is a folder", 'models = ["nets/*.onnx"]'),
         (["nets/deep/a.onnx"], "nets/", "'nets/' is a folder", 'models = ["nets/**/*.onnx"]'),
-        (["nets/bert/config.json"], "nets", "'nets' is a folder", "name the folders of transformers in it: nets/bert"),
+        (
+            ["nets/bert/config.json"],
+            "nets",
+            "'nets' is a folder",
+            "name the folders of transformers models in this folder: nets/bert",
+        ),
         (["nets/a.txt"], "nets", "'nets' is a folder", 'models = ["nets/*'),
         (["nets/resnet.onnx"], "nets/resnett.onnx", "no model is called", "write nets/resnet.onnx in place of"),
         (["net.py"], "net.py", "'net.py' is no model", "net.py:build"),

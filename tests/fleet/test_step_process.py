@@ -25,7 +25,7 @@ from tests.fleets import MINUTE, is_running, models, until
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the interpreter is played by a shell script")
 ROOT = Path(__file__).parents[2]
 REFUSAL = {"kind": "target_checks", "checks": [{"target": "tract", "stage": "refused", "why": "no Exp"}]}
-ENDED = "something ended the process; the system does so when memory is short"
+ENDED = "the process was ended from outside, which the system does when memory is short"
 
 
 def run(folder: Path, python: str, verb: str = "check", seconds: float = MINUTE, memory: int = 0) -> StepResult:

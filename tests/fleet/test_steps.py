@@ -329,7 +329,7 @@ def test_a_folder_in_the_place_of_a_model(tmp_path: Path, refused: Refused) -> N
     models(tmp_path, "a.onnx")
     with refused("fleet/plan") as refusal:
         cells_of(plan(tmp_path, 'models = ["a.onnx"]\nsteps = ["simplify"]\nkeep = "."'))
-    assert "which is a file" in refusal.problem.why
+    assert "but that is a file" in refusal.problem.why
 
 
 def test_reasons_name_the_model_in_place_of_a_copy_of_it(

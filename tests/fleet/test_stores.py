@@ -250,7 +250,7 @@ def test_a_damaged_run_of_a_folder(rooted: Path, refused: Refused) -> None:
         with refused("fleet/store") as refusal:
             store.run(RUN.name)
         assert refusal.problem.where.endswith(file.name)
-        assert "move it away: `mv " in refusal.problem.fix
+        assert "move the file away: `mv " in refusal.problem.fix
         assert store.run_names() == ["other"]
         assert any(where.endswith(file.name) for where in store.damaged)
 
@@ -334,7 +334,7 @@ def test_a_file_that_is_no_database(rooted: Path, refused: Refused, content: byt
     with refused("fleet/store") as refusal:
         opened(str(rooted / "s.sqlite"))
     assert "version" not in refusal.problem.fix
-    assert "bring it back" in refusal.problem.fix
+    assert "restore it from a copy" in refusal.problem.fix
     assert (rooted / "s.sqlite").read_bytes() == content
 
 

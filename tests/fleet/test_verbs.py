@@ -231,7 +231,7 @@ def test_a_store_that_can_only_be_read(
     assert verbs.show(path, name, since="first").verdict is Verdict.DONE
     second = run(path, name="second", store=name)
     assert counts(second) == (0, 6)
-    assert any("not kept, because the store can only be read" in note for note in second.notes)
+    assert any("not stored, because the store is read-only" in note for note in second.notes)
     monkeypatch.chdir(elsewhere)
     assert merging.merge([f"{path.parent}/{name}"], "all.sqlite").verdict is Verdict.DONE
     monkeypatch.chdir(path.parent)
@@ -257,7 +257,7 @@ def test_a_damaged_row_is_computed_again(path: Path, steps: Steps, content: byte
     for report in (shown, second):
         (note,) = report.notes
         assert file.name in note
-        assert "is damaged, and counts as absent" in note
+        assert "is damaged and was ignored" in note
     assert counts(second) == (1, 5)
     assert verbs.show(path, "rows/").notes == ()
 
@@ -405,7 +405,7 @@ def test_a_shard_without_cells_is_done_and_can_be_merged(path: Path, steps: Step
         text, status = called(f"fleet run p.toml --name r --shard {number}/8 --store {store} --page {number}.html")
         assert status == 0
         is_empty = number > 6
-        assert (f"part {number} of 8 has no cells: the plan has 6 cells" in text) is is_empty
+        assert (f"part {number} of 8 has no cells, because the plan has only 6 cells" in text) is is_empty
     joined = merging.merge([f"{number}.sqlite" for number in range(8, 0, -1)], "all.sqlite")
     assert (joined.headline, joined.verdict) == ("r: 6 cells: 6 done", Verdict.DONE)
 
@@ -420,11 +420,11 @@ def test_the_cells_of_other_shards_are_not_gone(path: Path, steps: Steps) -> Non
 @pytest.mark.parametrize(
     ("shard", "what", "why"),
     [
-        ("4/3", "there is no part 4 of 3", "the parts of 3 are 1/3 to 3/3"),
-        ("0/3", "there is no part 0 of 3", "the parts of 3 are 1/3 to 3/3"),
-        ("1/0", "there is no part 1 of 0", "there is one part at least: 1/1"),
-        ("3", "'3' is no part", "two numbers: which part, and how many parts there are"),
-        ("-1/3", "'-1/3' is no part", "two numbers"),
+        ("4/3", "there is no part 4 of 3", "valid parts are 1/3 to 3/3"),
+        ("0/3", "there is no part 0 of 3", "valid parts are 1/3 to 3/3"),
+        ("1/0", "there is no part 1 of 0", "there has to be at least one part: 1/1"),
+        ("3", "'3' is not a part", "two numbers: which part, and how many parts there are"),
+        ("-1/3", "'-1/3' is not a part", "two numbers"),
     ],
 )
 def test_a_part_that_is_none(path: Path, shard: str, what: str, why: str) -> None:
@@ -456,7 +456,7 @@ def test_merge_of_runs_that_disagree(path: Path, steps: Steps, refused: Refused)
     run(path, name="r", store="2.sqlite")
     with refused("fleet/run-taken") as refusal:
         merging.merge(["1.sqlite", "2.sqlite"], "all.sqlite")
-    assert "b.onnx is another model in each" in refusal.problem.what
+    assert "b.onnx is a different model in each" in refusal.problem.what
 
 
 def test_merge_of_nothing(path: Path, steps: Steps, refused: Refused) -> None:
@@ -562,7 +562,7 @@ def test_which_cell(path: Path, steps: Steps, refused: Refused) -> None:
     plan(path.parent, PLAN.replace('"*.onnx"', '"**/*.onnx"'))
     with refused("fleet/no-cell") as refusal:
         one_cell.why(path, "other/b", "one")
-    assert "may be several models" in refusal.problem.what
+    assert "may mean several models" in refusal.problem.what
 
 
 def test_short_names(path: Path, steps: Steps, refused: Refused) -> None:
@@ -730,7 +730,9 @@ def test_the_command_bisect(
         str(one) if one is Outcome.DONE else f"{one} (check of 1-simplify.onnx: {one})" for one in (after, before)
     )
     older = VERSIONS.split(",")[VERSIONS.split(",").index(first) - 1]
-    assert f"onnxruntime {first} is the first that is {direction}: {now}; {older}: {was}" in text.replace("\n", " ")
+    assert f"onnxruntime {first} is the first version with a {direction} result: {now}; {older}: {was}" in text.replace(
+        "\n", " "
+    )
     assert 6 <= len(steps.called) <= 10, "both ends, and two or three versions between them"
     steps.called.clear()
     assert called(f"{BISECT} --versions {VERSIONS}")[1] == 0
@@ -741,7 +743,7 @@ def test_bisect_with_a_third_outcome_between(path: Path, steps: Steps, played_ve
     """The neighbours differ in the direction of the ends."""
     played_versions.update({"1": Outcome.FAILED, "1.28.0": Outcome.CRASHED, "1.31.0": Outcome.DONE})
     text, status = called(f"{BISECT} --versions {VERSIONS}")
-    assert (status, "onnxruntime 1.31.0 is the first that is better: done" in text) == (0, True)
+    assert (status, "onnxruntime 1.31.0 is the first version with a better result: done" in text) == (0, True)
 
 
 @pytest.mark.parametrize(("good", "bad", "swapped"), [("1.27.0", "1.32.0", True), ("1.32.0", "1.27.0", False)])
@@ -761,8 +763,8 @@ def test_bisect_where_the_newer_version_is_better(
     played_versions.update({"1": Outcome.FAILED, "1.29.1": Outcome.DONE})
     text, status = called(f"{BISECT} --good {good} --bad {bad}")
     assert status == 0
-    assert "onnxruntime 1.29.1 is the first that is better: done" in text
-    assert ("the other way round: 1.27.0 (--good) ends as failed" in text) is swapped
+    assert "onnxruntime 1.29.1 is the first version with a better result: done" in text
+    assert ("seem swapped: the cell ends as failed with 1.27.0 (--good)" in text) is swapped
 
 
 @pytest.mark.parametrize(("gone", "good", "bad"), [("1.32.0", "1.27.0", "1.31.0"), ("1.27.0", "1.28.0", "1.32.0")])
@@ -796,14 +798,14 @@ def test_a_version_that_cannot_be_installed(
     rest = ",".join(one for one in VERSIONS.split(",") if one != gone)
     assert f"--versions {rest} --setting one --good {good} --bad {bad}" in command
     text, status = called(command.removeprefix("onnxsmith "))
-    assert (status, "onnxruntime 1.30.0 is the first that is worse" in text) == (0, True)
+    assert (status, "onnxruntime 1.30.0 is the first version with a worse result" in text) == (0, True)
 
 
 def test_bisect_has_nothing_to_find(path: Path, steps: Steps, played_versions: dict[str, Outcome]) -> None:
     played_versions.update({"1": Outcome.FAILED})
     text, status = called(f"{BISECT} --versions {VERSIONS}")
     assert status == 1
-    assert "nothing to find: the cell ends as failed with onnxruntime 1.27.0 and with 1.32.0" in text
+    assert "there is no change to find: the cell ends as failed both with onnxruntime 1.27.0 and with 1.32.0" in text
     assert len(steps.called) == 4, "the two ends"
     text, status = called(f"{BISECT} --versions {VERSIONS} --environment hare")
     assert (status, "write here in place of hare" in text) == (2, True)
@@ -877,8 +879,10 @@ def test_a_cell_that_did_not_run_has_no_time() -> None:
 def test_a_run_without_all_rows_is_not_done() -> None:
     table = FleetMatrix("r", "s", (cell("a", "done"), cell("b", "missing")))
     assert tables.report("fleet show", table).verdict is Verdict.DIFFERENT
-    assert run_notes.of_run(table, driver.Progress()) == ["1 cell of this run without a row yet"]
-    assert run_notes.of_run(table, driver.Progress(alone=2))[1:] == ["workers died; ran again, each alone: 2 cells"]
+    assert run_notes.of_run(table, driver.Progress()) == ["1 cell of this run has no row yet"]
+    assert run_notes.of_run(table, driver.Progress(alone=2))[1:] == [
+        "because workers ended unexpectedly, 2 cells ran again, one at a time"
+    ]
     for unknown in ("missing", "lost"):
         compared = FleetMatrix("r", "s", (cell("a", "done", "done"), cell("b", unknown, "done")), "old")
         assert tables.report("fleet show", compared).verdict is Verdict.DIFFERENT
@@ -913,7 +917,7 @@ def test_a_misspelled_key_beside_the_right_one_is_removed(path: Path, refused: R
     plan(path.parent, f'stepps = ["check"]\n{PLAN}')
     with refused("fleet/plan") as refusal:
         run(path)
-    assert refusal.problem.fix == "remove it: steps is there, too"
+    assert refusal.problem.fix == "remove stepps, because steps is also given"
 
 
 def test_the_fix_of_a_run_that_is_missing_names_the_plan(path: Path, steps: Steps, refused: Refused) -> None:
@@ -939,7 +943,7 @@ def test_two_runs_at_once_share_the_work(path: Path, steps: Steps, monkeypatch: 
     report = run(path, name="second")
     assert counts(begun[0]) == (6, 0)
     assert counts(report) == (0, 6)
-    assert "another run computed 6 cells meanwhile" in report.notes
+    assert "another run computed 6 cells in the meantime" in report.notes
     assert steps.verbs.count("check") == 6
 
 

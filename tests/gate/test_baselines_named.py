@@ -72,9 +72,9 @@ def test_a_long_weight_has_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     ("changes", "said"),
     [
         (("0.001", "0.1"), "the first node that differs is LayerNormalization -> l: epsilon 0.001 → 0.1"),
-        (("r = Relu", "r = Abs"), "the first node that differs is Abs -> r, and was Relu -> r"),
+        (("r = Relu", "r = Abs"), "the first node that differs is Abs -> r, which was Relu -> r"),
         (('"": 20', '"": 19'), "opset ai.onnx 20 → 19"),
-        (("r = Relu(l)", "r = Relu(x)"), "the first node that differs is Relu -> r, in its operands"),
+        (("r = Relu(l)", "r = Relu(x)"), "the first node that differs is Relu -> r (other operands)"),
     ],
 )
 def test_the_first_node_that_differs(changes: tuple[str, ...], said: str) -> None:
@@ -105,7 +105,7 @@ def test_a_check_names_what_changed(file: Path) -> None:
     report = verbs.check([file], path, NO_TIME)
     said = {one.kind: one.what for one in report.part(Baselines).changes}
     assert "'v' (MatMul -> z): 1 of 8 values, 8 → 8.08" in said["weights"]
-    assert "Abs -> r, and was Relu -> r" in said["graph"]
+    assert "Abs -> r, which was Relu -> r" in said["graph"]
     assert "OLD" not in report.problems[0].fix
     report = verbs.accept([file], path, "it is meant", NO_TIME)
     assert {one.result for one in report.part(Baselines).changes} == {"accepted"}

@@ -125,7 +125,7 @@ def test_units_of_a_size_are_those_of_the_tables(tmp_path: Path) -> None:
     file.write_bytes(bytes(200_001))
     report = guard([file], max_size="200KB")
     assert found(report) == ["guard/too-large"]
-    assert report.problems[0].what == "the file has 200,001 bytes, and 200,000 are allowed"
+    assert report.problems[0].what == "the file has 200,001 bytes, but 200,000 are allowed"
     assert not found(guard([file], max_size="200KiB"))
     (option,) = re.findall(r"--max-size \w+", report.problems[0].fix)
     assert not found(guard([file], max_size=option.split()[1]))

@@ -77,7 +77,7 @@ def test_what_stops_an_assertion_is_one_screen(tmp_path: Path) -> None:
     shown = pytest_in(tmp_path, "-q", "--onnxsmith-pages", "pages")
     assert "2 failed" in shown
     assert "gate/no-baseline" in shown
-    assert "fix: record one: `onnxsmith baseline record m.onnx -o baseline.json`" in shown
+    assert "fix: record a baseline: `onnxsmith baseline record m.onnx -o baseline.json`" in shown
     assert "not tried" not in shown
     assert "site-packages" not in shown
     assert "onnxsmith/" not in shown.replace("--onnxsmith-pages", "")

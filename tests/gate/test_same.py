@@ -221,10 +221,10 @@ def test_a_failure_leads_to_the_stage_and_the_step(file: Path) -> None:
         lambda pixels: right(prepare(pixels)["scaled"]), lambda pixels: right(other(pixels)["scaled"]), inputs=[picture]
     )
     (found,) = whole.problems
-    assert "assert the stages one by one" in found.fix
-    assert "return a mapping of what it has after each step" in found.fix
+    assert "compare the stages one by one" in found.fix
+    assert "return a mapping with the values after each step" in found.fix
     assert_same(right, file, [prepare(picture)["scaled"]])
-    with pytest.raises(AssertionError, match="assert the stages") as failure:
+    with pytest.raises(AssertionError, match="compare the stages") as failure:
         assert_same(lambda pixels: prepare(pixels)["scaled"], lambda pixels: other(pixels)["scaled"], [picture])
     assert "if this is one stage already" in str(failure.value)
     (found,) = same(prepare, other, inputs=[picture]).problems
@@ -237,15 +237,15 @@ def test_a_failure_leads_to_the_stage_and_the_step(file: Path) -> None:
         (lambda x: [x, x], lambda x: [x], "look at the last step first"),
         (lambda x: x, lambda x: x.T, "look at the sizes"),
         (lambda x: {"a": x}, lambda x: {"b": x}, "let both return the same keys first"),
-        (lambda x: str(x), lambda x: "none", "compare first what the text is made of"),
-        (lambda x: x, lambda x: x + 1, "assert the stages"),
-        (lambda x: "a", lambda x: 1, "assert the stages"),
+        (lambda x: str(x), lambda x: "none", "compare first the tokens of the text"),
+        (lambda x: x, lambda x: x + 1, "compare the stages"),
+        (lambda x: "a", lambda x: 1, "compare the stages"),
     ],
 )
 def test_the_first_fix_is_of_the_kind(ours: Any, theirs: Any, first: str) -> None:
     (found,) = same(ours, theirs, inputs=INPUTS).problems
     assert found.fix.startswith(first)
-    assert "assert the stages one by one" in found.fix
+    assert "compare the stages one by one" in found.fix
 
 
 def test_a_module(file: Path) -> None:

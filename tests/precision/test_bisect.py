@@ -225,7 +225,7 @@ def test_what_cannot_be_done_is_refused(given: dict[str, object], problem_id: st
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("(float16[n] x) => (float16[n] y) { y = Exp(x) }", "narrow already"),
+        ("(float16[n] x) => (float16[n] y) { y = Exp(x) }", "already uses a narrow dtype"),
         ("(int64[n] x) => (int64[n] y) { y = Neg(x) }", "no floats"),
     ],
 )
@@ -239,7 +239,7 @@ def test_an_older_model_is_raised_first(tmp_path: Path) -> None:
     path = tmp_path / "mixed.onnx"
     result = onnxsmith.bisect(model(VARIANCE, opset=12), to="bfloat16", tolerance=0.1, any_runtime=True, model=path)
     part = result.report.part(Precision)
-    assert part.notes[0] == "opset 12 is too old for bfloat16: the model was raised to opset 18 first"
+    assert part.notes[0] == "opset 12 is too old for bfloat16: the model was first converted to opset 18"
     assert load(path).opset_imports[""] == 18
     assert part.file is not None
     assert part.file.nodes == len(list(load(path).graph))

@@ -58,7 +58,7 @@ def test_the_state_is_carried_from_sample_to_sample() -> None:
     for chunk, sample in zip(CHUNKS, [*calibration, *test], strict=True):
         np.testing.assert_allclose(sample.feeds["h"], h, atol=1e-5)
         h = np.float32(0.99) * h + chunk @ w
-    assert "states are carried (h=h_new): 40 steps in a row" in found.notes[0]
+    assert "states are carried (h=h_new): 40 steps were run one after the other" in found.notes[0]
 
 
 def test_an_error_that_adds_up_counts() -> None:
@@ -80,7 +80,7 @@ def test_states_in_the_data_are_used_as_they_are() -> None:
     states = DRAW.standard_normal((STEPS, 1, 2)).astype(np.float32)
     found = given(MODEL, data=[{"x": x, "h": h} for x, h in zip(CHUNKS, states, strict=True)])
     assert all(not sample.carried for sample in steps_of(found))
-    assert "each sample is a single step from the states in the data (h)" in found.notes[0]
+    assert "each sample is a single step that starts from the states in the data (h)" in found.notes[0]
 
 
 def test_states_that_were_recorded_are_carried() -> None:
@@ -121,7 +121,7 @@ PAIR = from_text(
 @pytest.mark.parametrize(
     ("model", "sample", "named"),
     [
-        (PAIR, {"h": np.zeros((1, 2), np.float32)}, "a value for 'h' and none for 'c'"),
+        (PAIR, {"h": np.zeros((1, 2), np.float32)}, "a value for 'h' but none for 'c'"),
         (filter_of(0.9, "other"), {}, "there is no value for 'h'"),
     ],
 )
@@ -141,7 +141,7 @@ def test_a_step_that_the_model_refuses() -> None:
     with pytest.raises(OnnxsmithError) as caught:
         given(other, data=data)
     assert caught.value.problem.id == "quantize/data"
-    assert "with the state of the sample before" in caught.value.problem.what
+    assert "together with the state that the previous sample returned" in caught.value.problem.what
 
 
 def test_quantize_says_that_states_were_carried(tmp_path: Path) -> None:

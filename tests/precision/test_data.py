@@ -192,7 +192,7 @@ def test_why_data_cannot_be_read(tmp_path: Path, refused: Refused) -> None:
     said = {
         "empty": "no images",
         "a.csv": ".csv is not a supported kind of data",
-        "a.py": "after a colon",
+        "a.py": "add a colon",
         "gone": "does not exist",
     }
     for name, why in said.items():

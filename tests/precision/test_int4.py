@@ -95,7 +95,7 @@ def test_tensorrt_reads_whole_blocks_behind_dequantizelinear(tmp_path: Path, tar
     assert result.report.verdict is Verdict.DONE, result.report.problems
     kept = {layer.name: layer.kept for layer in part(result).layers}
     assert kept["a"] == kept["b"] == ""
-    assert kept["c"] == "100 is no multiple of 128, 64, the size of a block"
+    assert kept["c"] == "the 100 rows of its weight are not a multiple of the block size 128, 64"
     written = load(out)
     assert written.opset_imports[""] >= 21
     found = [node for node in written.graph if node.op_type == "DequantizeLinear"]
@@ -205,12 +205,12 @@ def test_branches_and_loop_bodies(tmp_path: Path) -> None:
         (
             "g (float[a,n,64] x, float[2,64,32] w) => (float[a,n,32] y) { [p] y = MatMul(x, w) }",
             {"w": drawn((2, 64, 32), 1)},
-            "its weight has 3 dimensions; kernels for 4 bits take a matrix",
+            "its weight has 3 dimensions, but kernels for 4 bits need a matrix",
         ),
         (
             "g (float[n,64] x, float[1,64,32] w) => (float[1,n,32] y) { [p] y = MatMul(x, w) }",
             {"w": drawn((1, 64, 32), 1)},
-            "its weight has 3 dimensions, and its input may have fewer",
+            "its weight has 3 dimensions, but its input may have fewer",
         ),
         (
             "g (float[n,64] x, float[64,0] w) => (float[n,0] y) { [p] y = MatMul(x, w) }",
@@ -220,17 +220,17 @@ def test_branches_and_loop_bodies(tmp_path: Path) -> None:
         (
             "g (float[n,1] x, float[1,64] w) => (float[n,64] y) { [p] y = MatMul(x, w) }",
             {"w": drawn((1, 64), 1)},
-            "in blocks of 16 it would not be smaller",
+            "in blocks of 16, its weight would not be smaller",
         ),
         (
             "g (float[m,64] x, float[64,64] w) => (float[m,64] y) { [p] a = MatMul(x, w) [q] b = Sin(w) y = Add(a, b)}",
             {"w": drawn((64, 64), 1)},
-            "Sin (q) reads its weight, too, and needs the floats",
+            "Sin (q) also reads its weight, and needs the floats",
         ),
         (
             "g (float[n,64] x, float[64,32] w) => (float[n,32] y) { [p] y = MatMul(x, w) }",
             {"w": np.where(np.eye(64, 32, dtype=bool), np.float32(np.inf), drawn((64, 32), 1))},
-            "a number of its weight is not finite",
+            "the weight contains NaN or infinity",
         ),
     ],
 )

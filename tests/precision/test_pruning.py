@@ -79,7 +79,7 @@ def test_idle_channels_go(tmp_path: Path) -> None:
     assert told.bound is None
     assert (told.removed, told.channels) == (24, 48 + CLASSES)
     assert [(one.before, one.after) for one in told.layers] == [(24, 12), (24, 12)]
-    assert [(one.count, one.reason) for one in told.fixed] == [(6, "it reaches the output 'y' of the graph")]
+    assert [(one.count, one.reason) for one in told.fixed] == [(6, "the channels reach the output 'y' of the graph")]
     assert shapes(load(out)) == {"w1": (24, 12), "b1": (12,), "w2": (12, 12), "w3": (12, 6)}
     assert told.macs_before is not None
     assert told.macs_after is not None
@@ -145,7 +145,7 @@ def test_a_share_of_less_than_a_channel_does_not_meet_a_budget(tmp_path: Path) -
     path = stored(tmp_path)
     result = pruned(path, data=samples(path), budget=0.0)  # the cosine of equal outputs: any channel changes them
     assert [one.id for one in result.report.problems] == ["prune/budget-not-met"]
-    assert "the smallest that removes a channel" in result.report.problems[0].why
+    assert "the smallest share that removes a channel" in result.report.problems[0].why
 
 
 def test_channels_with_small_values_go_by_activation(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_model_without_channels(tmp_path: Path, refused: Refused) -> None:
     save(model("g (float[n,4] x, float[4,4] w) => (float[n,4] y) { y = MatMul(x, w) }"), path)
     with refused("prune/nothing") as refusal:
         pruned(path)
-    assert "it reaches the output 'y' of the graph" in refusal.problem.why
+    assert "the channels reach the output 'y' of the graph" in refusal.problem.why
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -288,7 +288,10 @@ def test_groups_that_the_multiple_leaves_alone_are_told(tmp_path: Path) -> None:
     assert [(one.name, one.after) for one in told.layers] == [("MatMul:c", 16)]
     assert (told.removed, told.free, told.channels) == (8, 32, 35)
     (idle,) = [one for one in told.fixed if one.layers == ("MatMul:a",)]
-    assert idle.reason == "no smaller number of its 8 channels is a multiple of 8; --multiple 1 lets single ones go"
+    assert (
+        idle.reason
+        == "no smaller number than 8 channels is a multiple of 8; --multiple 1 allows any number of channels"
+    )
     assert "8 of 35 removed: 0.25 of the 32 that can be removed" in str(list(told.blocks()))
 
 
@@ -461,9 +464,8 @@ def test_positions_of_groups_that_cannot_become_a_multiple_say_so(tmp_path: Path
     with pytest.raises(OnnxsmithError, match="prune/nothing") as error:
         pruned(path, share="80%")
     assert "multiple=1" in error.value.problem.fix
-    assert "9 channels of a layer go together, 8 times: no smaller number of its 72 channels is a multiple of 8" in (
-        error.value.problem.why
-    )
+    said = "can only be removed in 8 groups of 9: no smaller number than 72 channels is a multiple of 8"
+    assert f"channels of this layer {said}" in error.value.problem.why
     told = part(pruned(path, share="80%", multiple=1))
     assert [(one.after, one.each) for one in told.layers] == [(18, 9), (18, 9)]
 
@@ -479,4 +481,4 @@ def test_wide_layers_in_several_groups_are_told(tmp_path: Path) -> None:
     save(model(text), path)
     told = part(pruned(path, share="30%"))
     assert [one.after for one in told.layers] == [34, 14]
-    assert any("1 layer with no multiple of 8 channels" in note and "MatMul:a: 34" in note for note in told.notes)
+    assert any("do not keep a multiple of 8 channels" in note and "MatMul:a: 34" in note for note in told.notes)

@@ -288,32 +288,32 @@ TAIL = "float[4,8,1,1] w2) => (float[n,4,4,4] y) "
 REFUSED: dict[str, tuple[str, str]] = {
     "an output": (
         f"g ({X}) => (float[n,8,4,4] y) {{ a = Conv(x, w1, b1) y = Relu(a) }}",
-        "it reaches the output 'y' of the graph",
+        "the channels reach the output 'y' of the graph",
     ),
     "a shared weight": (
         (
             "g (float[n,8] x, float[8,8] w, float[8,4] w2) => (float[n,4] y) "
             "{ a = MatMul(x, w) r = Relu(a) c = MatMul(r, w) y = MatMul(c, w2) }"
         ),
-        "MatMul 'MatMul:a' reads all of the weight 'w', too",
+        "MatMul 'MatMul:a' also reads the weight 'w', and needs all of it",
     ),
     "a matrix that is an embedding, too": (
         (
             "g (float[n,8] x, float[8,8] w, float[8,4] w2) => (float[n,4] y, float[1,8] z) "
             "{ one = Constant<value_ints = [1]>() z = Gather(w, one) a = MatMul(x, w) r = Relu(a) y = MatMul(r, w2) }"
         ),
-        "Gather 'Gather:z' reads all of the weight 'w', too",
+        "Gather 'Gather:z' also reads the weight 'w', and needs all of it",
     ),
     "a softmax over channels": (
         f"g ({X}, {TAIL}{{ a = Conv(x, w1, b1) s = Softmax<axis = 1>(a) y = Conv(s, w2) }}",
-        "Softmax 'Softmax:s' computes each channel from all of them",
+        "Softmax 'Softmax:s' computes each channel from all channels",
     ),
     "a layer normalisation": (
         (
             "g (float[n,8] x, float[8,8] w, float[8] s, float[8,4] w2) => (float[n,4] y) "
             "{ a = MatMul(x, w) l = LayerNormalization(a, s) y = MatMul(l, w2) }"
         ),
-        "LayerNormalization 'LayerNormalization:l' computes each channel from all of them",
+        "LayerNormalization 'LayerNormalization:l' computes each channel from all channels",
     ),
     "a sum over channels": (
         (f"g ({X}, int64[1] n_1) => (float[n,1,4,4] y) {{ a = Conv(x, w1, b1) y = ReduceSum(a, n_1) }}"),
@@ -321,14 +321,14 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     "an operator that is not understood": (
         f"g ({X}, {TAIL}{{ a = Conv(x, w1, b1) s = Trilu(a) y = Conv(s, w2) }}",
-        "Trilu 'Trilu:s' is not understood here",
+        "prune cannot follow channels through Trilu 'Trilu:s'",
     ),
     "channels of an input": (
         (
             "g (float[n,8] x, float[8,8] w, float[8,4] w2) => (float[n,4] y) "
             "{ a = MatMul(x, w) s = Add(a, x) y = MatMul(s, w2) }"
         ),
-        "it is combined with 'x', an input of the graph, whose channels stay",
+        "the channels are combined with 'x', an input of the graph, whose channels stay",
     ),
     "a branch": (
         (
@@ -336,7 +336,7 @@ REFUSED: dict[str, tuple[str, str]] = {
             "c = Constant<value = bool {1}>() s = If (c) <then_branch = t () => (p) { p = Relu(a) }, "
             "else_branch = e () => (q) { q = Neg(a) }> y = MatMul(s, w2) }"
         ),
-        "it is read in a branch or body of If 'If:s'",
+        "the channels are read in a branch or body of If 'If:s'",
     ),
     "one channel": (
         "g (float[n,8] x, float[8,1] w, float[1,4] w2) => (float[n,4] y) { a = MatMul(x, w) y = MatMul(a, w2) }",

@@ -143,10 +143,10 @@ def test_a_shared_parameter_stays_shared() -> None:
 @pytest.mark.parametrize(
     ("kept", "why"),
     [
-        ({"val_4": {"1": [0, 1]}}, "it has no val_4"),
+        ({"val_4": {"1": [0, 1]}}, "the network has no val_4"),
         ({"0.weight": {"0": [9]}}, "0.weight has the shape"),
-        ({"0.weight": {"0": [0]}, "1.weight": {"0": [1]}}, "cuts it in several ways"),
-        ([], "it is no keep-list"),
+        ({"0.weight": {"0": [0]}, "1.weight": {"0": [1]}}, "cuts it differently"),
+        ([], "the content is not a keep-list"),
     ],
 )
 def test_a_list_that_does_not_fit_changes_nothing(kept: Any, why: str) -> None:

@@ -81,7 +81,7 @@ def test_the_header_is_true(tmp_path: Path) -> None:
     onnxsmith.quantize(path, to="int4", data=data, metric="cosine", budget=0.01, measure_time=False, keep_list=listed)
     text = listed.read_text(encoding="utf-8")
     assert "float32" not in text
-    assert "# 8-bits: its weights have 8 bits, not 4" in text
+    assert "# 8-bits: the layer stores its weights in 8 bits, not 4" in text
     assert "\n8-bits: y\n" in text
 
 
@@ -92,14 +92,14 @@ def test_a_scheme_that_misses_the_budget_is_told_and_others_are_tried(tmp_path: 
     given: dict[str, Any] = {"to": "int8", "data": data, "metric": "cosine", "measure_time": False}
     result = onnxsmith.quantize(path, budget=0.003, keep=["scheme: ranges that hold each value"], **given)
     assert result.report.verdict is Verdict.DONE, result.report.problems
-    assert any("the scheme that the keep-list names is out of the budget" in note for note in part(result).notes)
+    assert any("the scheme that the keep-list names exceeds the budget" in note for note in part(result).notes)
     other = onnxsmith.quantize(
         path, budget=2.0, write_unsure=True, keep=["scheme: blocks of 256", "8-bits: y"], **given
     )
     assert other.report.verdict is Verdict.DONE, other.report.problems
     said = " ".join(part(other).notes)
-    assert "int8 has no scheme 'blocks of 256'" in said
-    assert "int8 takes no `8-bits:` of a keep-list" in said
+    assert "the keep-list names the scheme 'blocks of 256', which int8 does not have" in said
+    assert "int8 does not support `8-bits:` in a keep-list" in said
 
 
 @pytest.mark.parametrize(("to", "old", "new"), [("int8", 11, 13), ("int8-dynamic", 10, 11), ("float16", 11, 13)])
@@ -111,7 +111,7 @@ def test_a_raised_opset_is_told(tmp_path: Path, to: str, old: int, new: int) -> 
     result = onnxsmith.quantize(path, out, to=to, budget="20%", measure_time=False)
     assert result.report.verdict is Verdict.DONE, result.report.problems
     assert opset_conversion.of(load(out)) == new
-    assert any(f"opset raised from {old} to {new}, because " in note for note in part(result).notes)
+    assert any(f"model converted from opset {old} to {new}, because " in note for note in part(result).notes)
 
 
 def test_an_opset_that_stays_is_not_told(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def blind(network: ir.Model, data: Any, said: str, **options: Any) -> None:
 
 
 def test_the_cosine_of_one_element_is_always_one() -> None:
-    blind(DETECTOR, XS, "the score cannot tell", metric="cosine")
+    blind(DETECTOR, XS, "the score cannot distinguish", metric="cosine")
 
 
 def test_labels_of_one_class() -> None:
@@ -103,16 +103,16 @@ def test_outputs_that_are_the_same_for_all_samples() -> None:
 
 def test_a_budget_in_another_unit() -> None:
     labels = classes()
-    blind(CLASSIFIER, labelled(lambda at: labels[at]), "allows the worst score", metric="top1", budget=5)
-    blind(CLASSIFIER, XS, "allows the worst score", budget="100%")
+    blind(CLASSIFIER, labelled(lambda at: labels[at]), "allows even the worst possible score", metric="top1", budget=5)
+    blind(CLASSIFIER, XS, "allows even the worst possible score", budget="100%")
 
 
 def test_a_score_at_its_cap() -> None:
-    blind(CLASSIFIER, XS, "is at its cap", metric="psnr")
+    blind(CLASSIFIER, XS, "has its largest possible value", metric="psnr")
 
 
 def test_a_metric_that_gives_a_constant() -> None:
-    blind(CLASSIFIER, XS, "the score cannot tell", metric=lambda found, labels: 0.9)
+    blind(CLASSIFIER, XS, "the score cannot distinguish", metric=lambda found, labels: 0.9)
 
 
 def test_a_metric_that_reads_no_labels() -> None:
@@ -122,7 +122,7 @@ def test_a_metric_that_reads_no_labels() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_labels_that_do_not_fit_the_model(seed: int) -> None:
     labels = np.random.default_rng(seed).permutation(classes())
-    blind(CLASSIFIER, labelled(lambda at: int(labels[at])), "the score cannot tell", metric="top1")
+    blind(CLASSIFIER, labelled(lambda at: int(labels[at])), "the score cannot distinguish", metric="top1")
 
 
 def test_a_decoding_that_gives_one_prediction() -> None:
@@ -134,11 +134,11 @@ def test_what_is_accepted_is_in_the_headline(tmp_path: Path) -> None:
     result = onnxsmith.quantize(
         DETECTOR, tmp_path / "q.onnx", to="int8", data=XS, metric="cosine", write_unsure=True, measure_time=False
     )
-    assert "the score cannot tell a damaged model" in result.report.headline
+    assert "the score cannot distinguish a damaged model" in result.report.headline
     path = tmp_path / "m.onnx"
     save(CLASSIFIER, path)
     pruned = onnxsmith.prune(path, data=[XS[0]] * 12, budget="5%", write_unsure=True, measure_time=False)
-    assert "the score cannot tell a damaged model" in pruned.report.headline
+    assert "the score cannot distinguish a damaged model" in pruned.report.headline
 
 
 def test_prune_refuses_a_blind_score(tmp_path: Path) -> None:
@@ -197,12 +197,12 @@ def test_each_output_counts_and_may_have_a_budget_of_its_own() -> None:
     assert loose.after is None or loose.after >= loose.bound
     for budget, said in (
         ("5%,hh=80%", "no output is called 'hh'"),
-        ("h=0.5", "no budget of an"),
-        ("h=500%", "no budget of an"),
+        ("h=0.5", "not a budget of an"),
+        ("h=500%", "not a budget of an"),
     ):
         with pytest.raises(OnnxsmithError, match=said):
             onnxsmith.quantize(TWO, budget=budget, **given)
-    with pytest.raises(OnnxsmithError, match="budgets of single outputs"):
+    with pytest.raises(OnnxsmithError, match="only the metric agreement accepts a budget for each output"):
         onnxsmith.quantize(TWO, budget="5%,h=80%", metric="cosine", **given)
 
 
@@ -231,7 +231,7 @@ def test_a_pruned_file_that_ruins_the_score(share: str, is_ruined: bool, tmp_pat
     smaller = said.fix.partition('give share="')[2].partition('"')[0]
     assert not onnxsmith.prune(CLASSIFIER, out, **{**kwargs, "share": smaller}).report.problems
     found = onnxsmith.prune(CLASSIFIER, out, **kwargs, write_unsure=True)
-    assert "it has lost most of the score" in found.report.headline
+    assert "the pruned model has lost most of the score" in found.report.headline
 
 
 def test_labels_that_repeat_in_turn_are_taken() -> None:

@@ -176,7 +176,7 @@ def test_layers_that_8_bits_of_activations_ruin_keep_their_weights_narrow(tmp_pa
         )
     )
     assert {layer.name: layer.weights for layer in again.weights} == dict.fromkeys(
-        (layer.name for layer in part.weights), "it is on the given keep-list"
+        (layer.name for layer in part.weights), "the layer is on the given keep-list"
     )
 
 
@@ -221,7 +221,7 @@ def test_recurrent_layers_and_branches_are_stored(tmp_path: Path) -> None:
     assert result.report.verdict is Verdict.DONE, result.report.problems
     assert {(layer.op, layer.weights) for layer in told(result).layers} == {
         ("LSTM", "LSTM computes in float32"),
-        ("MatMul", "it lies in a branch or a loop body"),
+        ("MatMul", "the layer is in a branch or a loop body"),
     }
     assert path.stat().st_size > 2.9 * out.stat().st_size
 

@@ -96,7 +96,7 @@ def test_a_model_of_which_no_layer_becomes_narrow_is_refused(tmp_path: Path, ref
     save(model, tmp_path / "model.onnx")
     with refused("quantize/nothing") as refusal:
         quantised(tmp_path / "model.onnx", to="int8", data=None)
-    assert refusal.problem.why == "it has no large weights"
+    assert refusal.problem.why == "the layer has no large weights"
 
 
 def test_weights_among_the_graph_inputs_become_constants(tmp_path: Path) -> None:
@@ -108,4 +108,4 @@ def test_weights_among_the_graph_inputs_become_constants(tmp_path: Path) -> None
     result = quantised(path, to="int8", data=None)
     assert [value.name for value in load(tmp_path / "out.onnx").graph.inputs] == ["x"]
     notes = result.report.part(Quantisation).notes
-    assert "3 weights were graph inputs too, which a caller could replace: they are constants now" in notes
+    assert "3 weights were also graph inputs, which a caller could replace; now they are constants" in notes

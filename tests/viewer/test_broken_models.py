@@ -85,7 +85,7 @@ def test_an_input_that_nothing_makes(tmp_path: Path) -> None:
 def test_a_node_that_stands_too_early(tmp_path: Path) -> None:
     body = "g (float[3] x) => (float[3] y) { [last] y = Abs(a) [first] a = Neg(x) }"
     assert shown(written(tmp_path, body))[0] == {
-        "last": "stands too early: it stands before first, whose result it reads",
+        "last": "stands too early: this node stands before first, whose result it reads",
     }
 
 
@@ -93,7 +93,7 @@ def test_an_output_that_nothing_makes(tmp_path: Path) -> None:
     marks, lines, scene = shown(written(tmp_path, "g (float[3] x) => (float[3] z) { [first] a = Neg(x) }"))
     assert marks == {}
     assert "nothing makes the graph output 'z'" in lines[0]
-    assert lines[1] == "nothing makes the graph output z"
+    assert lines[1] == "no node computes the graph output z"
     model = scene["models"][0]
     at = model["values"]["name"].index("z")
     assert (model["values"]["kind"][at], model["types"][model["values"]["type"][at]]) == (2, "nothing makes it")
@@ -109,7 +109,7 @@ def test_a_result_of_a_branch_that_nothing_makes(tmp_path: Path) -> None:
             else_branch = two () => (float[3] r) { [other] r = Abs(x) }
         > }"""
     marks, _, _ = shown(written(tmp_path, body))
-    assert marks == {"chosen": "reads what nothing makes: in then_branch nothing makes the result p"}
+    assert marks == {"chosen": "reads what nothing makes: in then_branch, no node computes the result p"}
 
 
 def test_a_function_that_is_broken(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_weights_whose_file_is_missing(tmp_path: Path) -> None:
     (data,) = (one for one in tmp_path.iterdir() if one.name != "m.onnx")
     data.unlink()
     marks, lines, _ = shown(tmp_path / "m.onnx")
-    assert marks == {"add": f"reads missing weights: w: no values in {data.name}"}
+    assert marks == {"add": f"reads missing weights: w: the values are missing in {data.name}"}
     assert "the file with the weights is missing" in lines[0]
 
 

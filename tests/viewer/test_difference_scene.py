@@ -138,7 +138,7 @@ def test_a_node_that_reads_integers_is_not_equal_to_its_node_in_floats() -> None
     state, lines = states(HEAD + FLOAT, HEAD + INT8)["gemm"]
     assert (state, lines) == (
         2,
-        ["input 1: float → dequantised from int8[2, 2], which gives other values, by at most 0.5"],
+        ["input 1: float → dequantised from int8[2, 2], which changes the values by at most 0.5"],
     )
     state, lines = states(HEAD + INT8, HEAD + FLOAT)["gemm"]
     assert (state, lines[0].partition(",")[0]) == (2, "input 1: dequantised from int8[2")

@@ -95,8 +95,8 @@ def test_errors_by_layer() -> None:
     )
     part = Layers("a", "b", "x", layers, ("u",), 1.0, {"name": 2}, (), ())
     found = overlays(report(part))
-    assert found["error from the inputs on"]["product"][0] == 1e-7
-    assert found["error from the inputs on"]["root"][0] == "nan"
+    assert found["error including the error of the inputs"]["product"][0] == 1e-7
+    assert found["error including the error of the inputs"]["root"][0] == "nan"
     assert list(found["error of the node itself"]) == ["product"]
     assert found["verdict of the comparison"]["root"][0] == "own error"
 
@@ -126,12 +126,16 @@ def test_a_fused_kernel_has_its_time_at_the_node_of_its_operator() -> None:
         KernelTime("root", "Sqrt", "CPU", ("MatMul", "Sqrt"), ("product", "root"), "", 2e-6, True),
     )
     assert {name: value for name, (value, _) in found.items()} == {"product": 8e-6, "root": 2e-6, "act": 0}
-    assert found["act"][1] == "it is computed in act (FusedMatMul), whose 8.00 us count at product"
-    assert found["product"][1] == (
-        "8.00 us in act (FusedMatMul), with root, act fused in; "
-        "it is computed in root (Sqrt), whose 2.00 us count at root"
+    assert (
+        found["act"][1] == "this node is computed by the kernel act (FusedMatMul), whose 8.00 us are shown at product"
     )
-    assert found["root"][1].startswith("2.00 us in root (Sqrt), with product fused in; it is computed in act")
+    assert found["product"][1] == (
+        "8.00 us in act (FusedMatMul), fused with root, act; "
+        "this node is computed by the kernel root (Sqrt), whose 2.00 us are shown at root"
+    )
+    assert found["root"][1].startswith(
+        "2.00 us in root (Sqrt), fused with product; this node is computed by the kernel act"
+    )
 
 
 def test_nodes_of_a_profile_are_counted_once() -> None:
@@ -272,7 +276,7 @@ def test_a_report_that_fits_in_part_is_noted() -> None:
     longer = chain(["Relu", "Abs", "Neg", "Sin", "Cos"])
     result = view(chain(["Relu"]), reports=[onnxsmith.dump(longer, runtime="reference").report])
     assert result.report.part(View).matched == {"Values of the report of dump": (2, 6)}
-    assert any("may be of another version" in note for note in result.report.notes)
+    assert any("may be about another version" in note for note in result.report.notes)
 
 
 def test_a_report_is_laid_over_the_model_that_it_is_of() -> None:

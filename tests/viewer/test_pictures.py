@@ -102,7 +102,7 @@ def test_a_large_picture_is_made_smaller() -> None:
     data, note = to_png(Picture("", 40_000, 10_000))
     with Image.open(io.BytesIO(data)) as image:
         assert image.width * image.height < 61e6
-    assert note == "the picture was made smaller, to 39% of its size"
+    assert note == "the picture was reduced to 39% of its size"
 
 
 def test_the_second_of_two_models_is_drawn(tmp_path: Path) -> None:

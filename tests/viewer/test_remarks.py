@@ -78,7 +78,7 @@ def test_names_without_a_node_are_counted_with_a_reason() -> None:
     layers = tuple(LayerDamage(name, "MatMul", 24, None, "") for name in ("product", "node_1", "node_2"))
     part = Quantisation("int8", "q", layers, "mse", "lower", 0.0, 0.1, 0.2, "", 1, 1, False, True, 0, 10, 5, 1)
     result = view(from_text(TEXT), reports=[report(part)])
-    assert "2 of 3 names in Precision have no node here (quantize simplifies a copy first" in result.report.headline
+    assert "2 of 3 names in Precision have no node here (quantize first simplifies a copy" in result.report.headline
     (note,) = result.report.notes
     assert "node_1, node_2" in note
     assert scene_in(result.page)["notes"] == [note]
@@ -95,7 +95,7 @@ def test_a_report_of_simplify_on_its_own_input_is_of_this_version(tmp_path: Path
         given = Report("simplify", Verdict.DONE, (part,), models=known)
         said = view(tmp_path / "m.onnx", reports=[given]).report.headline
         assert "version" not in said
-        assert "3 of 4 names in Simplification have no node here (a rewrite made them" in said
+        assert "3 of 4 names in Simplification have no node here (one rewrite added these nodes" in said
 
 
 def test_a_stored_tensor_is_no_stranger() -> None:

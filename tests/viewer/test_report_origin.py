@@ -88,7 +88,7 @@ def test_a_report_of_another_model_with_few_names_of_this(tmp_path: Path) -> Non
     with pytest.raises(OnnxsmithError) as caught:
         view(model(tmp_path / "m.onnx"), reports=[report])
     assert caught.value.problem.id == "view/other-model"
-    assert caught.value.problem.what.endswith("only 1 of its 4 names are nodes here")
+    assert caught.value.problem.what.endswith("only 1 of its 4 names are nodes of this model")
 
 
 def test_a_comparison_is_laid_over_the_candidate(tmp_path: Path) -> None:

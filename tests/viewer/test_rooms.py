@@ -213,7 +213,9 @@ def test_weights_are_described_within_a_limit() -> None:
     assert found[1].figures["zeros"] == 0.5
     assert sum(found[1].histogram) == 1000
     assert found[2].figures is None
-    assert notes == ["no statistics of 1 weight (40 KB): 4.4 KB of the others were read"]
+    assert notes == [
+        "no statistics of 1 weight (40 KB), because the limit was reached: 4.4 KB of other weights were read"
+    ]
 
 
 def test_odd_weights_are_described() -> None:

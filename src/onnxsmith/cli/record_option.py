@@ -64,7 +64,7 @@ def _refuse(file: Path, command: Command) -> None:
     if file.suffix == ".toml" and hasattr(command, "write_patch"):
         raise problem(
             "record/patch-file",
-            "a record is JSON, and this is the name of a patch file",
+            "a record is a JSON file, but this is the name of a patch file",
             where=str(file),
             why="--record writes what was read, written and compared; --write-patch writes the steps of an edit",
             fix=f"add --record {file.with_suffix('.json')} in its place; or --write-patch {file} for the steps",
@@ -74,7 +74,7 @@ def _refuse(file: Path, command: Command) -> None:
             "save/needed",
             "the record would overwrite a file that is not a record",
             where=str(file),
-            why="that file may be needed",
+            why="the existing file may still be needed",
             fix=f"give the record another name, such as {free_path(file.with_suffix('.record.json'))}",
         )
 

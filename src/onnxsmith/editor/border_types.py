@@ -39,7 +39,9 @@ def _refused(option: str, value: ir.Value, values: Sequence[ir.Value]) -> Onnxsm
     node = value.producer()
     maker = op_name(node) if node is not None else "a node"
     inside = (
-        "whose shape inference does not find it" if node is None or not node.domain else "of which nothing is known"
+        "whose shape inference does not find it"
+        if node is None or not node.domain
+        else "about which onnx has no information"
     )
     others = list(dict.fromkeys(_nearest(value, forward=option == "to")))
     kept = [one.name or "" for one in values if one is not value]
@@ -47,8 +49,9 @@ def _refused(option: str, value: ir.Value, values: Sequence[ir.Value]) -> Onnxsm
     whole = " ".join(f"--{option} {shlex.quote(name)}" for name in names)
     return problem(
         "edit/untyped",
-        f"the {lacks} of {value.name!r} is unknown, so that it cannot be an {'output' if option == 'to' else 'input'}",
-        why=f"it is a result of {maker}, {inside}",
+        f"the {lacks} of {value.name!r} is unknown, so this tensor cannot be an "
+        f"{'output' if option == 'to' else 'input'}",
+        why=f"the tensor is a result of {maker}, {inside}",
         fix=f"{'end' if option == 'to' else 'start'} the part at tensors whose {lacks} is known: {whole}"
         if others
         else f"give the tensor a {lacks} in the model (value_info), or leave --{option} out",

@@ -258,9 +258,9 @@ class Edit:
         count = several(len(unused), "node")
         labels = first_few([f"{walk.op_name(node)} {walk.node_label(node)}" for node in unused], 3)
         if self._keep_unused:
-            return [f"nothing reads the results of {count} any more: {labels}"]
+            return [f"no node reads the results of {count} any more: {labels}"]
         remove(unused)
-        return [f"removed {count} whose results nothing reads any more: {labels}"]
+        return [f"removed {count} whose results no node reads any more: {labels}"]
 
     def _written_patch(self) -> AbstractContextManager[Callable[[], None]]:
         """Writes the patch file to a temporary place. Calling the context's value moves the file into place."""
@@ -268,7 +268,7 @@ class Edit:
             return nullcontext(lambda: None)
         files = self._arrays.files
         if files:
-            self._work.notes.append(f"the patch file reads {', '.join(files)} beside it")
+            self._work.notes.append(f"the patch file needs {', '.join(files)} in the same folder")
         return together(Path(self._patch), patch.text(self._tables), files)
 
     def _report(self, found: Verified, files: Written) -> Report:
@@ -313,9 +313,13 @@ class Edit:
             unsure = bool(found.part.unsure) and self._save.write_unsure
             if self._settings is not None and found.compared and not found.part.equal and not unsure:
                 hint = (
-                    "; --write-unsure, Save(write_unsure=True) in Python, writes it anyway" if found.part.unsure else ""
+                    "; to write the model anyway, add --write-unsure (in Python, Save(write_unsure=True))"
+                    if found.part.unsure
+                    else ""
                 )
-                return found, Written({}, f"outputs that should stay the same were not shown to be the same{hint}")
+                return found, Written(
+                    {}, f"for some outputs that should stay the same, the verification did not show that they do{hint}"
+                )
             found = dataclasses.replace(found, part=settled(found.part, model))
             with stage("save"):
                 if found.part.misdeclared:
@@ -330,7 +334,9 @@ class Edit:
         try:
             doubts = self._check(model, where="the edited model", file=file)
         except OnnxsmithError as error:
-            fix = corrected(model, "correct the step that made the part that the reason names; nothing was written")
+            fix = corrected(
+                model, "correct the step that made the node or tensor named in the reason; nothing was written"
+            )
             raise OnnxsmithError(dataclasses.replace(error.problem, fix=fix)) from error
         known = {doubt.id for doubt in self._doubts}
         new = [doubt for doubt in doubts if doubt.id not in known]
@@ -356,8 +362,9 @@ def _ends(node: ir.Node) -> tuple[Iterable[object], Iterable[object]]:
 
 
 _CONFLICT = (
-    "correct the step: the node gets an operand of another shape or type than before: give it one that fits, with the "
-    "step wire, or insert a node in front that makes it fit, or leave out the step that changed it; nothing was written"
+    "correct the step that changed an operand of this node, because the new shape or type does not fit: connect an "
+    "operand that fits with the step wire, or insert a node that converts the operand, or leave out the step; "
+    "nothing was written"
 )
 
 
@@ -417,7 +424,8 @@ def in_words_of_steps(found: Problem) -> str:
     if found.id == "build/shape":
         return "give operands whose shapes fit"
     return (
-        'give tensors of one dtype; a Cast is a step, too: do = "insert", op = "Cast", attributes = { to = "float32" }'
+        'give tensors of one dtype; to convert a tensor, insert a Cast: do = "insert", op = "Cast", attributes = { '
+        'to = "float32" }'
     )
 
 
@@ -428,11 +436,11 @@ def meant(found: Problem, steps: Iterable[Step]) -> Problem:
     fixes = []
     if any(getattr(step, "changes", None) is False for step in steps):
         fixes.append(
-            "say that the replacement changes numbers: `--changes`, in a patch `changes = true`, in Python "
+            "declare that the replacement changes results: `--changes`, in a patch `changes = true`, in Python "
             "`changes=True`"
         )
     if any(getattr(step, "same", None) is True for step in steps):
-        fixes.append("leave out `same` where a step is meant to change numbers")
+        fixes.append("leave out `same` in a step that is meant to change results")
     if not fixes:
         return found
     return dataclasses.replace(found, fix="correct the step, or " + ", or ".join(fixes))

@@ -84,7 +84,10 @@ class Verified:
         if not asked:
             return ending(self.part)
         if not self.compared:
-            return "it runs; not compared with the original, as every output is new or changed on purpose"
+            return (
+                "the edited model runs; it was not compared with the original, because every output is new or "
+                "changed on purpose"
+            )
         return ending(self.part, "" if self.outputs_kept else "up to the edited nodes")
 
 
@@ -128,7 +131,7 @@ def verified(
     # An adapted candidate has other names inside, so intermediate tensors are not looked for there.
     before = {} if len(kept) == len(outputs) or work.adapt_candidate else _before_changes(work, affected)
     if not kept and not before:
-        why = "every output is new or changed on purpose; the edited model was run"
+        why = "every output is new or changed on purpose; the edited model was only run"
         return Verified(replace(nothing_verified(*NAMES, why), misdeclared=seen), changed, new)
     wanted = {**kept, **before}
     part = (
@@ -198,7 +201,7 @@ def _sizes_lost(original: Path | ir.Model, failing: Mapping[str, tuple[int, ...]
     before = failing_sizes(_without_repeated(original), settings) if failing else {}
     lost = {name: [size for size in sizes if size not in before.get(name, ())] for name, sizes in failing.items()}
     return tuple(
-        f"the edited model fails at {name} = {', '.join(map(str, sizes))}, where the original runs"
+        f"the edited model fails at {name} = {', '.join(map(str, sizes))}, although the original runs there"
         for name, sizes in lost.items()
         if sizes
     )
@@ -234,7 +237,7 @@ def _run(
         why=_reason(found),
         fix=corrected(
             load(written),
-            "correct the step that made this node, or its operands, what the reason names; nothing was "
+            "correct the step that made this node or its operands (the reason names what is wrong); nothing was "
             "written; `onnxsmith inspect MODEL --nodes` lists the operands of the original",
         ),
     ) from found
@@ -256,7 +259,7 @@ def _refuse_broken(original: Path | ir.Model, settings: Verify) -> None:
         return
     raise problem(
         "edit/original-does-not-run",
-        "the original does not run here, so that nothing can be compared with it",
+        "the original does not run here, so the edited model cannot be compared with it",
         where=str(original) if isinstance(original, Path) else "the original",
         why=_reason(found),
         fix="add --no-verify, in Python `verify=False`: the edited model is written, and the report says that nothing "

@@ -196,7 +196,8 @@ class Work:
         if not walk.has_own_initializers(self.model):
             was, self.model.ir_version = self.model.ir_version, walk.FIRST_WITH_CONSTANTS
             self.notes.append(
-                f"IR version {was} → {self.model.ir_version}: before version 4 a constant has to be a graph input too"
+                f"IR version {was} → {self.model.ir_version}: before version 4, every constant also has to be a "
+                "graph input"
             )
 
     def move_originals(self, name: str, now: str) -> None:
@@ -327,7 +328,9 @@ class Work:
             assert value.shape is not None
             lost = lost_sizes(before, value.shape, inputs)
             if lost:
-                self.notes.append(f"the shape of {value.name} is declared as {value.shape}, and was {before}: {lost}")
+                self.notes.append(
+                    f"the shape of {value.name} is now declared as {value.shape} (before: {before}): {lost}"
+                )
 
     def _forget_stale(self) -> set[ir.Value]:
         """Removes the declared types and shapes of values that may have changed; returns these values."""
@@ -476,7 +479,7 @@ def lost_sizes(declared: ir.Shape, now: ir.Shape, inputs: set[str]) -> str:
         return ""
     for old, new in zip(declared, now, strict=True):
         if old != new and _is_vague(new, inputs) and (isinstance(old, int) or old.value is not None):
-            return "the size follows from the numbers, and the edit may have changed it"
+            return "the size depends on values of tensors, and the edit may have changed them"
     return ""
 
 

@@ -41,7 +41,7 @@ class Following:
             for value in graph.outputs:
                 if self._differs(value):
                     of = f"the graph {graph.name}" if graph.name else "its graph"
-                    why = f"{value.name} is an output of {of}, whose dtype stays {dtypes.shown(value.dtype)}"
+                    why = f"{value.name} is an output of {of}, whose dtype has to stay {dtypes.shown(value.dtype)}"
                     raise self._refusal(value, why)
 
     def said(self) -> str:
@@ -92,7 +92,9 @@ class Following:
         known, said = self._schema(node), f"{walk.node_label(node)} ({walk.op_name(node)})"
         odd = any(not isinstance(value.type, ir.TensorType) for value in node.outputs if value.name)
         if known is None or odd or walk.has_subgraphs(node):
-            raise self._refusal(other, f"{said} reads it, and the specification does not say what follows")
+            raise self._refusal(
+                other, f"{said} reads this tensor, and the specification does not define the dtype of the result"
+            )
         bound: dict[str, ir.DataType] = {}
         for index, value in enumerate(node.inputs):
             formal = known.input(index)
@@ -100,10 +102,10 @@ class Following:
             if value is None or formal is None or now is None:
                 continue
             if formal.types and f"tensor({now.name.lower()})" not in formal.types:
-                raise self._refusal(other, f"{said} takes no {dtypes.shown(now)}")
+                raise self._refusal(other, f"{said} does not accept {dtypes.shown(now)}")
             if not formal.mixed and bound.setdefault(formal.type, now) != now:
                 both = f"{dtypes.shown(bound[formal.type])} and {dtypes.shown(now)}"
-                raise self._refusal(other, f"{said} would read {both}, and takes one dtype")
+                raise self._refusal(other, f"{said} would read {both}, but requires operands of one dtype")
         return bound
 
     def _schema(self, node: ir.Node) -> schema.Schema | None:
@@ -126,11 +128,11 @@ class Following:
         fix = self._behind() or fix
         if along is not None:
             names = ", ".join(f'"{walk.node_label(one)}"' for one in (*self.gone, along))
-            fix = f"remove the Cast back along with it, in one step: node = [{names}]"
+            fix = f"also remove the Cast that converts back, in the same step: node = [{names}]"
         return problem(
             "edit/dtype",
-            f"{walk.node_label(node)} cannot be removed: its result is of {dtypes.shown(result.dtype)}, "
-            f"the operand of {dtypes.shown(stands)}",
+            f"{walk.node_label(node)} cannot be removed: the result is of {dtypes.shown(result.dtype)}, but the "
+            f"operand that would replace it is of {dtypes.shown(stands)}",
             why=why,
             fix=fix,
         )
@@ -146,7 +148,7 @@ class Following:
         starts = [node.outputs[0] for node in self.gone]
         names = [("from", value) for value in (*starts, *read)] + [("to", value) for value in graph.outputs]
         ends = " ".join(f"--{option} {shlex.quote(value.name or '')}" for option, value in names)
-        return f"let the model begin behind it: `onnxsmith extract MODEL {ends} -o part.onnx`"
+        return f"cut the model behind these nodes: `onnxsmith extract MODEL {ends} -o part.onnx`"
 
 
 _SHOWN = 3

@@ -20,10 +20,10 @@ def refuse_unlike(layouts: Sequence[Layout]) -> None:
         if found:
             raise problem(
                 "edit/not-alike",
-                f"{first.region.name} and {other.region.name} are not alike",
+                f"{first.region.name} and {other.region.name} have different nodes",
                 where=other.region.name,
                 why=found,
-                fix="select fewer of them, or make a function of each kind",
+                fix="select fewer of them, or make one function for each kind",
             )
 
 
@@ -44,7 +44,8 @@ def refuse_loops(region: Region, order: Sequence[ir.Node], at: Mapping[ir.Node, 
             assert way is not None
             raise problem(
                 "edit/not-convex",
-                f"{walk.node_label(way)} reads from the nodes and feeds {walk.node_label(node)} among them",
+                f"{walk.node_label(way)} lies between the selected nodes: it reads from one, and "
+                f"{walk.node_label(node)} reads from it",
                 where=region.name,
                 why="all nodes of a function run in one call, so no other node can run between them",
                 fix=f"select {walk.node_label(way)} as well, or fewer nodes",

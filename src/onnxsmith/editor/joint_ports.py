@@ -35,7 +35,7 @@ def joints(a: ir.Model, b: ir.Model, asked: Mapping[str, str] | None, notes: lis
                     f"{name!r} is no {what} model",
                     where=f"{source}={port}",
                     why=f"there are {', '.join(known)}",
-                    fix=f"write --wire {port}={source}, the output of the first model comes first"
+                    fix=f"write --wire {port}={source}: the output of the first model comes before the `=`"
                     if port in outputs and source in inputs
                     else f"write {(near or list(known))[0]!r}",
                 )
@@ -55,14 +55,16 @@ def _default_joints(
     if len(outputs) == 1 and len(needed) == 1:
         if needed[0] in {value.name for value in a.graph.inputs}:
             notes.append(
-                f"the only output of the first, {next(iter(outputs))}, is read as the only input of the second, "
-                f"{needed[0]}; to let both models read one input {needed[0]}: --siblings, in Python wires={{}}"
+                f"the only output of the first model, {next(iter(outputs))}, feeds the only input of the second, "
+                f"{needed[0]}; to let both models read one input {needed[0]} instead, add --siblings (in Python, "
+                "wires={})"
             )
         return {next(iter(outputs)): needed[0]}
     raise problem(
         "merge/no-joint",
         "which outputs of the first model does the second read?",
-        why=f"the outputs of the first are {', '.join(outputs)}, the inputs of the second are {', '.join(inputs)}",
+        why=f"the first model has the outputs {', '.join(outputs)}, the second model has the inputs "
+        f"{', '.join(inputs)}",
         fix=_joint(outputs, inputs),
     )
 
@@ -72,11 +74,14 @@ def _joint(outputs: Mapping[str, Port], inputs: Mapping[str, Port]) -> str:
     fitting = [(given, read) for given in outputs.values() for read in inputs.values() if _fits(given, read)]
     if fitting:
         given, read = fitting[0]
-        return f"say it: --wire {given.name}={read.name}, or --siblings if it reads none"
-    listed = f"{_typed(outputs)} are the outputs, {_typed(inputs)} the inputs"
+        return (
+            f"name the output and the input: --wire {given.name}={read.name}; or add --siblings if the second model "
+            "reads no output of the first"
+        )
+    listed = f"outputs: {_typed(outputs)}; inputs: {_typed(inputs)}"
     return (
-        f"none fits in dtype and shape: {listed}. Set the models side by side with --siblings, or make an output fit "
-        "with `onnxsmith edit`"
+        f"no output fits an input in dtype and shape ({listed}). Set the models side by side with --siblings, or "
+        "make an output fit with `onnxsmith edit`"
     )
 
 
@@ -102,7 +107,7 @@ def shared_inputs(a: ir.Model, b: ir.Model, wires: Mapping[str, str], prefixes: 
                 f"the inputs {prefixes[1] + port.name!r} of the two models cannot be one input",
                 where=prefixes[1] + port.name,
                 why=f"the first model expects {own}, the second expects {port}",
-                fix="keep them apart by a prefix: --second-prefix second_",
+                fix="add a prefix to the names of the second model: --second-prefix second_",
             )
         found[own.name] = port.name
     return found
@@ -144,8 +149,8 @@ def _between(given: Port, read: Port) -> str:
             steps.append(_step("Reshape", given.name, f"operands = [{shape}]"))
         else:
             return (
-                f"no Transpose or Reshape makes [{_listed(read.shape)}] of [{_listed(given.shape)}] for every input: "
-                "join another output and input with --wire OUTPUT=INPUT, or merge models whose sizes agree"
+                f"no Transpose or Reshape turns [{_listed(given.shape)}] into [{_listed(read.shape)}] for every "
+                "input: join another output and input with --wire OUTPUT=INPUT, or merge models whose sizes agree"
             )
     lines = "\n".join(line for step in steps for line in step)
     return f"merge what `onnxsmith edit FIRST fit.toml -o fitting.onnx` makes, with these lines in fit.toml:\n{lines}"
@@ -224,13 +229,16 @@ def fix_dims(
         which, name, size = found
         fix_symbols((a, b)[which], {name: size})
         sizes[which][name] = size
-        notes.append(f"dimension {name} of the {_MODELS[which]} model is {size}, as in the {_MODELS[1 - which]}")
+        notes.append(
+            f"dimension {name} of the {_MODELS[which]} model was fixed to {size}, its size in the "
+            f"{_MODELS[1 - which]} model"
+        )
     for one in _meetings(a, b, joints, shared):
         left, right = one.dims
         if isinstance(left, int) and isinstance(right, int) and left != right:
             raise _two_sizes(one, before[one.where, one.axis])
         if not (_is_name(left) or _is_name(right)) and left != right:
-            notes.append(f"at {one.where}, axis {one.axis}, the first model has {left} and the second {right}")
+            notes.append(f"at {one.where}, axis {one.axis}, the first model has {left}, but the second has {right}")
     return sizes
 
 
@@ -249,7 +257,7 @@ def join_dims(a: ir.Model, b: ir.Model, joints: Mapping[str, str], shared: Mappi
             names[second] = first
     if names:
         rename_symbols(b, names)
-        notes += [f"dimension {old} of the second model is {new}" for old, new in names.items()]
+        notes += [f"dimension {old} of the second model was renamed to {new}" for old, new in names.items()]
 
 
 def _meetings(a: ir.Model, b: ir.Model, joints: Mapping[str, str], shared: Mapping[str, str]) -> Iterator[_Meeting]:
@@ -292,6 +300,6 @@ def _two_sizes(one: _Meeting, before: tuple[Dim, Dim]) -> OnnxsmithError:
         f"the dimension {before[which]} of the {_MODELS[which]} model would have two sizes: {one.dims[which]} and "
         f"{one.dims[1 - which]}",
         where=one.where,
-        why=f"the {_MODELS[1 - which]} model has both sizes, and one name has one size",
+        why=f"the {_MODELS[1 - which]} model has both sizes, but a dimension of one name can have only one size",
         fix=f"make the sizes of the {_MODELS[1 - which]} model symbolic or equal first, with `onnxsmith set-dim`",
     )

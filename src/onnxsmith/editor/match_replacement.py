@@ -118,7 +118,7 @@ class _Replacing:
         if missing:
             raise problem(
                 "edit/replacement",
-                f"by reads {', '.join(missing)}, which this match lacks",
+                f"the replacement `by` reads {', '.join(missing)}, which this match does not have",
                 where=walk.node_label(match.node),
                 why="the variable belongs to an alternative of `find` that this match does not use",
                 fix="write one replacement for each alternative",
@@ -136,7 +136,7 @@ class _Replacing:
                 f"{', '.join(wrong)} is computed from a result of the pattern",
                 where=walk.node_label(match.node),
                 why="the replacement would read its own result",
-                fix="extend the pattern to the nodes between",
+                fix="extend the pattern to the nodes between the result and this tensor",
             )
 
 
@@ -212,17 +212,17 @@ def _value(given: Any) -> ir.Value:
 def _unknown(name: str, known: Mapping[str, Any]) -> OnnxsmithError:
     return problem(
         "edit/replacement",
-        f"by reads {name}, which find does not have",
-        why=f"find has {', '.join(known) or 'no variables'}",
+        f"the replacement `by` reads {name}, which `find` does not define",
+        why=f"`find` defines {', '.join(known) or 'no variables'}",
         fix=(f"write {' or '.join(known)} in place of {name}; or " if known else "")
-        + "write a number, such as 0.0; or let find name the tensor",
+        + "write a number, such as 0.0; or name the tensor in `find`",
     )
 
 
 def _open(what: str) -> OnnxsmithError:
     return problem(
         "edit/replacement",
-        f"by cannot have {what}",
+        f"the replacement `by` cannot have {what}",
         why="the replacement has to say exactly which nodes to make",
         fix="write operators, variables of find and constants",
     )

@@ -89,7 +89,7 @@ def merge(
         others: list[tuple[ir.Value, str]] = []
         whole = joined(one, two, {port: source for source, port in joints.items()}, others)
         renamed = _renamed_inputs(own, whole, notes)
-        notes += [f"both models read the one input {prefixes[0]}{name}" for name in sorted(shared)]
+        notes += [f"both models read the same input {prefixes[0]}{name}" for name in sorted(shared)]
         names = [value.name or "" for value in whole.graph.outputs]
         count = len(one.graph.outputs)
         if not keep:
@@ -114,7 +114,9 @@ def merge(
 
         def verified(model: ir.Model) -> Verification:
             if settings is None:
-                return nothing_verified("the models", "their parts in the merged model", "--no-verify was given")
+                return nothing_verified(
+                    "the models", "the same models inside the merged model", "--no-verify was given"
+                )
             # The originals get the sizes that the merge fixed, so that they take the same inputs.
             sides = (cloned(a) if fixed[0] else a, cloned(b) if fixed[1] else b)
             for side, sizes in zip(sides, fixed, strict=True):
@@ -137,7 +139,11 @@ def merge(
                     target.write(whole, external_data=save.external_data)
                     check(whole, where="the merged model", file=target.path)
                 part = with_clauses(part, inside, *wrong)
-                files = written(target.commit()) if good else Written({}, "a part differs from its model")
+                files = (
+                    written(target.commit())
+                    if good
+                    else Written({}, "the results of a model differ inside the merged model")
+                )
     report = Report(
         command="merge",
         verdict=verdict(part, asked=settings is not None),
@@ -207,11 +213,11 @@ def _refuse_other_functions(a: ir.Model, b: ir.Model, second: str) -> None:
             file = shlex.quote(second) if second != "the second model" else "SECOND"
             raise problem(
                 "merge/functions",
-                f"both models have a local function {name}, and the two differ",
+                f"both models have a local function {name}, but the two functions differ",
                 where=f"{name} of {second}",
-                why="a file has one function of each name",
-                fix=f"inline it in one of the two, and merge that: `onnxsmith inline {file} --function {name} "
-                "-o inlined.onnx`",
+                why="a file can have only one function of each name",
+                fix=f"inline the function in one of the two files, and merge the result: `onnxsmith inline {file} "
+                f"--function {name} -o inlined.onnx`",
             )
 
 
@@ -226,11 +232,17 @@ def _keep_names(whole: ir.Model, wanted: list[str], notes: list[str]) -> dict[st
             continue
         holder = holders.get(name)
         if holder is None or holder.is_graph_output() or value.is_graph_input():
-            notes.append(f"the output {name} of the second model is called {value.name}: the first has a port {name}")
+            notes.append(
+                f"the output {name} of the second model is now called {value.name}, because the first model has an "
+                f"input or output {name}"
+            )
             continue
         holder.name = moved[name] = names.free(f"{name}_of_the_first")
         value.name = name
-        notes.append(f"the tensor {name} of the first model is called {holder.name}: the second has an output {name}")
+        notes.append(
+            f"the tensor {name} of the first model is now called {holder.name}, because the second model has an "
+            f"output {name}"
+        )
     return moved
 
 
@@ -250,14 +262,20 @@ def _make_room(first: ir.Model, ports: list[str], notes: list[str]) -> None:
             first.graph.initializers[free] = value
         else:
             value.name = free
-        notes.append(f"the tensor {name} of the first model is called {free}: the second has an input {name}")
+        notes.append(
+            f"the tensor {name} of the first model is now called {free}, because the second model has an input {name}"
+        )
 
 
 def _other_names(renamed: Sequence[tuple[ir.Value, str]], second: ir.Model) -> list[str]:
     """Returns a note on the tensors of the second model that have another name in the merged model."""
     ports = {value.name for value in (*second.graph.inputs, *second.graph.outputs)}
     told = [f"{name} → {value.name}" for value, name in renamed if value.name != name and name not in ports]
-    return [f"tensors of the second model whose names the first has: {', '.join(told)}"] if told else []
+    return (
+        [f"renamed tensors of the second model, because the first model has the same names: {', '.join(told)}"]
+        if told
+        else []
+    )
 
 
 def _lost_metadata(first: ir.Model, second: ir.Model) -> list[str]:
@@ -265,7 +283,14 @@ def _lost_metadata(first: ir.Model, second: ir.Model) -> list[str]:
     mine, theirs = first.metadata_props, second.metadata_props
     lost = [f"{key} = {value!r}" for key, value in theirs.items() if key in mine and mine[key] != value]
     return (
-        [f"metadata of the second model that the first has otherwise was left out: {', '.join(lost)}"] if lost else []
+        [
+            (
+                "metadata of the second model was left out where the first model has another value for the key: "
+                f"{', '.join(lost)}"
+            )
+        ]
+        if lost
+        else []
     )
 
 
@@ -275,7 +300,7 @@ def _renamed_inputs(ports: list[str], whole: ir.Model, notes: list[str]) -> dict
     new = [value.name or "" for value in whole.graph.inputs][len(whole.graph.inputs) - len(ports) :]
     found = {name: port for name, port in zip(new, ports, strict=True) if name != port}
     notes += [
-        f"the input {port} of the second model is called {name}: the first has a tensor {port}"
+        f"the input {port} of the second model is now called {name}, because the first model has a tensor {port}"
         for name, port in found.items()
     ]
     return found

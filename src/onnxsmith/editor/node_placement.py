@@ -110,7 +110,7 @@ def refuse_unreadable(work: Work, node: ir.Node, value: ir.Value) -> None:
     raise problem(
         "edit/out-of-scope",
         f"{walk.node_label(node)} cannot read {value.name!r}",
-        why="the tensor is made inside a branch, a body or a function that the node is not part of",
+        why="the tensor is computed inside a branch, a body or a function, but the node is outside of it",
         fix="expose the tensor there first, or choose a tensor of the same graph",
     )
 
@@ -153,6 +153,6 @@ def port(ports: list[ir.Value], selector: Any) -> ir.Value:
     raise problem(
         "edit/no-match",
         f"the model has no graph input or output named {name!r}",
-        why=f"there are {', '.join(names) or 'none'}",
+        why=f"the model has {', '.join(names) or 'none'}",
         fix=f"write {(near or names or [''])[0]!r}",
     )

@@ -43,7 +43,7 @@ def of_nodes(nodes: Iterable[ir.Node], name: str) -> Region:
             f"{walk.node_label(strange)} is in another graph than {walk.node_label(outer[0])}",
             where=name,
             why="the nodes of a function come from one graph, body or branch",
-            fix="select nodes of one graph; those of its branches and bodies come along",
+            fix="select nodes of one graph; the nodes of their branches and bodies are then included",
         )
     chosen = set(outer)
     return Region(name, tuple(node for node in graph if node in chosen), graph)
@@ -83,9 +83,9 @@ def of_modules(work: Work, path: str) -> list[Region]:
         near = tensor_paths.near(path, [module for module in modules if module])
         raise problem(
             "edit/no-match",
-            f"no node comes from a torch module {path!r}",
-            why="the paths are those of named_modules()" if any(modules) else "the file names no torch modules",
-            fix=f"the nearest: {', '.join(near)}" if near else "select nodes by their names or by a pattern",
+            f"no node comes from a torch module that matches {path!r}",
+            why="a path is a name from named_modules()" if any(modules) else "the file names no torch modules",
+            fix=f"the nearest: {', '.join(near)}" if near else "select the nodes by name or by a pattern",
         )
     return [of_nodes(nodes, name) for name, nodes in groups.items()]
 
@@ -156,9 +156,9 @@ def difference(one: Layout, other: Layout) -> str:
             mine, its = a.attributes.get(name), b.attributes.get(name)
             held = [attribute for attribute in (mine, its) if attribute is not None]
             if len({one.type for one in held}) > 1 or (len(held) == 1 and walk.holds_subgraphs(held[0])):
-                return f"the attribute {name} of {ours} and {theirs} has another type"
+                return f"the attribute {name} has different types in {ours} and {theirs}"
     if len(one.nodes) != len(other.nodes):
-        return f"one has {len(one.nodes)} nodes, the other {len(other.nodes)}"
+        return f"one part has {len(one.nodes)} nodes, but the other has {len(other.nodes)}"
     for place in {**one.reads, **other.reads}:
         mine, its = (_source(layout, place) for layout in (one, other))
         if mine != its:

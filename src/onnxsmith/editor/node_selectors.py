@@ -118,7 +118,7 @@ class Selecting:
             raise problem(
                 "edit/selector",
                 f"{selector!r} names no tensor",
-                fix=f"write its name in quotes, or {shown_table({'producer': self._some_node()})}",
+                fix=f"write the name of the tensor in quotes, or {shown_table({'producer': self._some_node()})}",
             )
         places = self._places()
         exact = [place.value for place in places if selector in (place.name, place.value.name)]
@@ -339,7 +339,8 @@ def function_tensor_refusal(model: ir.Model, name: str) -> OnnxsmithError | None
                 return problem(
                     "edit/no-match",
                     f"the tensor {name!r} is inside the local function {inside}",
-                    why="each call of a function has its own tensors: selectors find only nodes there",
+                    why="each call of a function has its own tensors, so inside a function a selector can find "
+                    "only nodes",
                     fix=_instead(node, name, inside),
                 )
     return None
@@ -355,4 +356,4 @@ def _instead(node: ir.Node | None, name: str, function: str) -> str:
             f'to change the constant in every call: do = "set", node = {{ gives = "{name}" }}, '
             f"attributes = {{ {held.name} = {held.value:.9g} }} with the new number; for one call, {inline}"
         )
-    return f'select its node: {{ gives = "{name}" }}; or {inline}'
+    return f'select the node that computes it: {{ gives = "{name}" }}; or {inline}'

@@ -59,10 +59,10 @@ def compared_in_turn(
         OnnxsmithError: errors of `verify`.
     """
     if len(files) > _MOST:
-        gap = f"more than {_MOST} pieces were compared together, not one after the other"
+        gap = f"there are more than {_MOST} pieces: they were compared as one joined model, not one after the other"
         return replace(part, untried=(*part.untried, gap))
     if random_draws.nodes(original):
-        gap = "the model draws random numbers, so that the pieces were compared together, not one after the other"
+        gap = "the model draws random numbers: the pieces were compared as one joined model, not one after the other"
         return replace(part, untried=(*part.untried, gap))
     try:
         run, _ = runtime_choice.judged(
@@ -73,7 +73,7 @@ def compared_in_turn(
     except OnnxsmithError as error:
         if error.problem.id not in runtime_choice.LACKS:
             raise
-        gap = f"the pieces were compared together, not one after the other: {error.problem.what}"
+        gap = f"the pieces were compared as one joined model, not one after the other: {error.problem.what}"
         return replace(part, untried=(*part.untried, gap))
     outputs = "the outputs differ" if run.differs else f"the outputs agree {agreement(run)}"
     note = f"the pieces were also run one after the other on {len(run.runs)} inputs: {outputs}"

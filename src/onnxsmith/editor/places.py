@@ -35,7 +35,7 @@ def places(model: ir.Model, pattern: Pattern, where: Where, count: Any, said: st
         raise problem(
             "edit/step-argument",
             f"count is {count!r}",
-            why="it is the number of places that the pattern must match",
+            why="count is the number of places that the pattern must match",
             fix=f'write a number from 1, or "{ALL}"',
         )
     names = dict.fromkeys([one.name for one in pattern.variables])
@@ -60,7 +60,7 @@ def places(model: ir.Model, pattern: Pattern, where: Where, count: Any, said: st
 
 def _too_few(said: str, found: list[Match], count: Any, misses: str) -> OnnxsmithError:
     if found:
-        return _count(found, count, f"; what does not match: {misses}" if misses else "")
+        return _count(found, count, f"; places that do not match: {misses}" if misses else "")
     return problem(
         "edit/no-match",
         "the pattern matches nowhere",
@@ -79,7 +79,7 @@ def _count(found: list[Match], count: Any, more: str) -> OnnxsmithError:
         "edit/match-count",
         f"the pattern matches {several(len(found), 'place')}, not {count}",
         why=f"it matches {first_few([walk.node_label(match.node) for match in found], _SHOWN, '; ')}{more}",
-        fix=f"write count = {len(found)} if these are right, or change the pattern or its conditions",
+        fix=f"write count = {len(found)} if these places are right, or change the pattern or its conditions",
     )
 
 
@@ -98,21 +98,25 @@ def check(where: Where, names: Collection[str]) -> None:
         OnnxsmithError: `edit/where`, `build/dtype`.
     """
     if not isinstance(where, Mapping):
-        raise _wrong(f"where is {where!r}, no table", "", "it has the conditions by the names of the pattern")
+        raise _wrong(
+            f"`where` is {where!r}, not a table", "", "write the conditions in a table, under the names of the pattern"
+        )
     for name, wanted in where.items():
         if name not in names:
-            raise _wrong(f"the pattern names no {name!r}", name, f"it names {', '.join(names)}")
+            raise _wrong(f"the pattern has no name {name!r}", name, f"it names {', '.join(names)}")
         for key, value in _table(wanted, name).items():
             if key == "dtype":
                 _dtypes(value, name)
             if key == "rank" and (not isinstance(value, int) or isinstance(value, bool)):
-                raise _wrong(f"rank is {value!r}, no integer", name, "rank = 2 is a matrix")
+                raise _wrong(f"rank is {value!r}, not an integer", name, "rank = 2 selects matrices")
             if key == "shape" and not (isinstance(value, list | tuple) and all(_is_dim(one) for one in value)):
                 raise _wrong(f"shape is {value!r}", name, 'a shape is a list such as ["batch", 3, "?"]')
             if key == "attributes" and not isinstance(value, Mapping):
                 raise _wrong(f"attributes is {value!r}", name, "attributes is a table such as { axis = 1 }")
             if key not in ("dtype", "rank", "shape", "attributes") and not isinstance(value, str):
-                raise _wrong(f"{key} is {value!r}, no text", name, "names may have a *")
+                raise _wrong(
+                    f"{key} is {value!r}, not a text", name, "write a name, in which * stands for any characters"
+                )
 
 
 def unmet(match: Match, where: Where) -> str:
@@ -132,7 +136,7 @@ def _table(wanted: Any, name: str) -> Mapping[str, Any]:
         return {"tensor": wanted}
     known = (*_OF_VALUES, *CONDITIONS)
     if not isinstance(wanted, Mapping) or not wanted:
-        raise _wrong(f"{shown(wanted)} is no table of conditions", name, f"conditions are {', '.join(known)}")
+        raise _wrong(f"{shown(wanted)} is not a table of conditions", name, f"conditions are {', '.join(known)}")
     unknown = [key for key in wanted if key not in known]
     if unknown:
         raise _wrong(f"{', '.join(map(str, unknown))} is no condition", name, f"conditions are {', '.join(known)}")
@@ -169,7 +173,9 @@ def _found(value: ir.Value | None, key: str) -> str:
             return "unknown"
         return str(len(dims)) if key == "rank" else _said([ANY if dim is None else dim for dim in dims])
     node = value.producer()
-    return f"that of {walk.node_label(node)}" if node is not None else f"none, as no node makes {value.name}"
+    return (
+        f"that of {walk.node_label(node)}" if node is not None else f"none ({value.name} is not the output of a node)"
+    )
 
 
 def _said(wanted: Any) -> str:

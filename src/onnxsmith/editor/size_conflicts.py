@@ -27,6 +27,6 @@ def corrected(model: ir.Model, usual: str) -> str:
                 what = found.what.removeprefix(f"{node.op_type}: ")
                 return (
                     f"correct the step: at {node.op_type} {walk.node_label(node)}, {what}{advice}, or leave out the "
-                    "step that changed what this node reads; nothing was written"
+                    "step that changed an operand of this node; nothing was written"
                 )
     return usual

@@ -200,10 +200,10 @@ def _refuse_unclear(into: int | None, tensors: list[Any], nodes: bool) -> None:
     if sum(given) != 1 or (into is not None and into < 2):
         raise problem(
             "split/how",
-            "where should the model be divided?" if sum(given) != 1 else f"{into} is no number of pieces",
-            why="one of --into, --at and --nodes says it",
-            fix="give one of them: --into 2 for 2 pieces, or --nodes for a piece per node, or --at with a tensor for a "
-            "piece up to it",
+            "where should the model be divided?" if sum(given) != 1 else f"{into} is not a number of pieces",
+            why="exactly one of --into, --at and --nodes has to be given",
+            fix="give --into 2 for 2 pieces, or --nodes for one piece per node, or --at TENSOR to end a piece at a "
+            "tensor",
         )
 
 
@@ -213,7 +213,7 @@ def _refuse_full(folder: Path) -> None:
             "split/folder",
             "the output is a file" if folder.is_file() else "the folder is not empty",
             where=str(folder),
-            why="the pieces are written into a folder of their own",
+            why="the pieces need an empty or new folder",
             fix=f"give the path of a new folder: -o {shlex.quote(str(free_path(folder)))}",
         )
     refuse_missing(folder.absolute().parent)
@@ -251,7 +251,7 @@ def _said(index: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 def _notes(model: ir.Model, pieces: Sequence[partition.Piece], into: int | None, nodes: bool) -> list[str]:
     notes = []
     if into is not None and len(pieces) < into:
-        notes.append(f"{into} pieces were asked for; lists or single nodes allow {len(pieces)}")
+        notes.append(f"{into} pieces were requested, but the model can be divided into only {len(pieces)}")
     if nodes and any(piece.nodes > 1 for piece in pieces):
         notes.append("nodes stay together where a list, an optional or a value of unknown shape connects them")
     held = [value.const_value for piece in pieces for value in piece.model.graph.initializers.values()]
@@ -259,7 +259,10 @@ def _notes(model: ir.Model, pieces: Sequence[partition.Piece], into: int | None,
         tensor.nbytes for tensor in {id(tensor): tensor for tensor in held if tensor is not None}.values()
     )
     if twice > 0:
-        notes.append(f"weights that several pieces read are in each of them: {twice:,} bytes more than in the model")
+        notes.append(
+            f"weights that several pieces read are stored in each of these pieces: {twice:,} bytes more than in the "
+            "model"
+        )
     return notes
 
 
@@ -293,7 +296,10 @@ def _run_in_turn(model: ir.Model, files: Sequence[Path], index: dict[str, Any], 
         except OnnxsmithError as error:
             if error.problem.id in LACKS:
                 return [
-                    f"the first {number} of {len(files)} pieces were run in turn; the runtime lacks a part of the next"
+                    (
+                        f"the first {number} of {len(files)} pieces were run one after the other; the runtime does not "
+                        "support a part of the next piece"
+                    )
                 ]
             raise problem(
                 "split/piece-does-not-run",
@@ -336,15 +342,15 @@ def divided(model: ir.Model, into: int | None, tensors: list[Any], nodes: bool, 
 def _why_one(model: ir.Model, tensors: list[Any]) -> str:
     nodes = partition.computing(model.graph)
     if len(nodes) < 2:
-        return f"it has {several(len(nodes), 'node')} besides constants"
+        return f"the model has only {several(len(nodes), 'node')} besides constants"
     if tensors:
         return f"{', '.join(map(_shown_selector, tensors))} needs every node: nothing is left for a second piece"
     lists = [
         value.name or "" for node in nodes for value in node.outputs if value.uses() and not partition.may_cross(value)
     ]
     return (
-        f"all nodes hang together by {first_few(lists, _SHOWN)}: pieces exchange tensors of a known number of "
-        "dimensions, no lists, optionals or maps"
+        f"all nodes are connected through {first_few(lists, _SHOWN)}: pieces can exchange only tensors of a known "
+        "number of dimensions, not lists, optionals or maps"
     )
 
 
@@ -355,7 +361,7 @@ def _cut(model: ir.Model, selector: Any) -> ir.Value:
         raise problem(
             "split/one-piece",
             f"no piece can end at {value.name!r}",
-            why="it is a graph input, a weight, or inside a branch or a body",
+            why="the tensor is a graph input or a weight, or it is inside a branch or a body",
             fix=f"write {' or '.join(_ends(model.graph))} in place of {value.name}",
         )
     return value
@@ -381,9 +387,9 @@ def _refuse_lists(divided: list[list[ir.Node]], graph: ir.Graph) -> None:
                 kind = "no tensor" if value.type is not None and value.shape is not None else "of unknown shape"
                 raise problem(
                     "split/one-piece",
-                    f"{value.name!r} would go from piece {of[producer]} to piece {at}, and is {kind}",
-                    why="pieces exchange tensors of a known number of dimensions only: few runtimes take lists as "
-                    "inputs, and the specification wants the shape of a port",
+                    f"{value.name!r} would go from piece {of[producer]} to piece {at}, but is {kind}",
+                    why="pieces can exchange only tensors of a known number of dimensions: few runtimes accept "
+                    "lists as inputs, and the specification requires a shape for each input and output",
                     fix="end the piece at a tensor before or after it",
                 )
 

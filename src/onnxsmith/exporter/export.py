@@ -159,11 +159,11 @@ def _check_arguments(opset: Any, output: Any) -> None:
     """Refuses arguments of another type than the signature says, which fail late and without a hint otherwise."""
     if opset is not None and (isinstance(opset, bool) or not isinstance(opset, int)):
         shown = f"opset={opset}" if str(opset).isdigit() else "opset=20"
-        raise problem("export/arguments", f"the opset has to be a number, and is {opset!r}", fix=f"write {shown}")
+        raise problem("export/arguments", f"the opset has to be a number, not {opset!r}", fix=f"write {shown}")
     if output is not None and not isinstance(output, str | Path) and not hasattr(output, "write"):
         raise problem(
             "export/arguments",
-            f"output has to be a path or a file that is open for writing, and is {output!r}",
+            f"output has to be a path or a file that is open for writing, not {output!r}",
             fix='write output="model.onnx"',
         )
 

@@ -153,7 +153,16 @@ class Job:
             is_final = made.other_path is not None or made.has_wrong_translation
             if made.verification.differs and self.settings.verify and probed.groups and not is_final:
                 left = probed.fewer()
-                notes.append(_left_fixed(probed, left, Problem("verify/different", "the graph differs with them")))
+                notes.append(
+                    _left_fixed(
+                        probed,
+                        left,
+                        Problem(
+                            "verify/different",
+                            "with dynamic axes, the results of the graph differ from those of the module",
+                        ),
+                    )
+                )
                 probed = left
                 continue
             return built, replace(made, graph=replace(made.graph, notes=(*notes, *made.graph.notes))), failures
@@ -179,16 +188,15 @@ class Job:
         ]
         if built.complexes:
             notes.append(
-                f"{', '.join(built.complexes)}: complex in the module; the graph has a last axis of 2 for real and "
-                "imaginary part"
+                f"{', '.join(built.complexes)}: complex in the module; in the graph, a last axis of size 2 holds the "
+                "real and the imaginary part"
             )
         packed = packed_formats.note(self.torch_model.module, {node.op_type for node in model.graph})
         notes += [*baked_inputs.notes(built.program), *([packed] if packed else [])]
         if built.output_axes:  # `dynamic_axes` of PyTorch may name outputs
             notes.append(
-                f"a given name of an output axis ({', '.join(built.output_axes)}) was not used: the axis follows "
-                "from the "
-                "inputs' axes, and has their name"
+                f"the name that you gave to an output axis ({', '.join(built.output_axes)}) was not used: the axis "
+                "follows from axes of the inputs, and has the name of those"
             )
         leaves = zip(built.program.names, built.program.leaves, strict=True)
         constants = tuple(repr(leaf) for name, leaf in leaves if name is None and leaf is not None)
@@ -242,7 +250,7 @@ def _not_run_here(model: ir.Model) -> str:
     from onnxsmith.verification.foreign_nodes import foreign_operators
 
     names = foreign_operators(model)
-    return f"; no runtime here runs its operator {first_few(names, _MOST_NAMED)}" if names else ""
+    return f"; no installed runtime runs the model's operator {first_few(names, _MOST_NAMED)}" if names else ""
 
 
 def _unrolled_loop(made: Made, built: programs.Built) -> Problem | None:
@@ -285,7 +293,10 @@ def _random_nodes(model: ir.Model) -> Iterator[str]:
             origin = provenance.of(node)
             found.setdefault(origin.source or node.name or node.op_type, origin.op or node.op_type)
     for where, op in found.items():
-        yield f"{where}: {op} draws random numbers; the graph draws other numbers than PyTorch, new ones in every run"
+        yield (
+            f"{where}: {op} draws random numbers; the graph draws different numbers from PyTorch, and new numbers "
+            "in every run"
+        )
 
 
 def _draws(node: ir.Node) -> bool:

@@ -63,14 +63,14 @@ def resolve(model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -
         raise problem(
             "export/target-factory",
             f"{type(model).__module__}.{type(model).__qualname__} is not a torch module",
-            fix="write onnxsmith.export(module, args), not a pair of the two"
+            fix="write onnxsmith.export(module, args): pass the module and the arguments separately, not as a tuple"
             if isinstance(model, tuple) and model and is_module(model[0])
             else "pass a torch.nn.Module, or a target such as 'file.py:factory'",
         )
     if isinstance(args, str | Path):
         raise problem(
             "export/arguments",
-            f'the second argument has to be the example inputs, and is "{args}"',
+            f'the second argument has to be the example inputs, not "{args}"',
             where="args",
             fix=f'write onnxsmith.export(model, (x,), output="{args}"), with an example x',
         )
@@ -85,9 +85,11 @@ def _no_arguments(kwargs: Any) -> OnnxsmithError:
     shown = f'"{kwargs}"' if is_path else type(kwargs).__qualname__
     return problem(
         "export/arguments",
-        f"the third argument has to be a dictionary of keyword arguments of forward, and is {shown}",
+        f"the third argument has to be a dictionary of keyword arguments of forward, not {shown}",
         where="kwargs",
-        why="in torch.onnx.export the file has this position; here it is the argument output" if is_path else "",
+        why="in torch.onnx.export the third argument is the file; in onnxsmith.export the file is the argument output"
+        if is_path
+        else "",
         fix=f"write output={shown}" if is_path else 'write kwargs={"name": value}',
     )
 
@@ -132,8 +134,8 @@ def _of_a_file(target: str) -> str:
     if path.suffix == ".onnx":
         file = shlex.quote(target)
         return (
-            f"it is an ONNX file already, nothing is to be exported: `onnxsmith simplify {file} -o simplified.onnx` "
-            f"and `onnxsmith check {file}` take it"
+            "the target is an ONNX file already, so there is nothing to export; to work with this file, run "
+            f"`onnxsmith simplify {file} -o simplified.onnx` or `onnxsmith check {file}`"
         )
     if path.suffix == ".py" and path.is_file():
         names = [
@@ -214,12 +216,12 @@ def _installing(error: BaseException, otherwise: str = "") -> str:
         return ""
     if error.name.partition(".")[0] == "torch" and find_spec("torch") is None:
         return '`pip install "onnxsmith[torch]"`'
-    return f"`pip install {error.name}`, if that is its name on PyPI{otherwise}"
+    return f"`pip install {error.name}`, if PyPI lists the package under that name{otherwise}"
 
 
 def _import_failed(error: BaseException, target: str) -> OnnxsmithError:
     lines = user_lines(error)
-    through = f" (by way of {', '.join(lines[:-1])})" if len(lines) > 1 else ""
+    through = f" (imported through {', '.join(lines[:-1])})" if len(lines) > 1 else ""
     return broken_package(error, lines) or problem(
         "export/target-import",
         f"importing {target.rpartition(':')[0]!r} failed",
@@ -326,7 +328,7 @@ def undefined(module: str, name: str, target: str, defined: Sequence[str]) -> On
         "export/target-factory",
         f"{module!r} has no {name!r}",
         where=target,
-        fix=f"{f'write {nearest[0]} in place of {name}; ' if nearest else ''}it defines: "
+        fix=f"{f'write {nearest[0]} in place of {name}; ' if nearest else ''}the file or module defines: "
         f"{', '.join(defined) or 'nothing that can be called'}",
     )
 

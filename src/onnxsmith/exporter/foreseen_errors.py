@@ -26,7 +26,7 @@ def unforeseen(error: Exception) -> Problem:
     more = "`onnxsmith explain export/unforeseen` lists other ways to capture"
     return Problem(
         "export/unforeseen",
-        "the export stopped with an error that no problem describes",
+        "the export stopped with an error that onnxsmith does not know",
         where=where,
         why=f"{type(error).__name__}: {error}"[:600],  # a choice: torch's messages can fill pages
         fix=f"change {where}, the last line of the model that ran; or {more}" if where else more,

@@ -33,16 +33,16 @@ _KEPT = 5
 """Limits the sessions that one process keeps: the exported model at two levels, a probe of it, the conditions of its
 branches, and one to spare."""
 _INSIDE = (
-    "within the steps of 8-bit integers: its fused product with a quantised weight (MatMulNBits) also quantises the "
-    "other operand"
+    "within the steps of 8-bit integers: the optimised graph's product with a quantised weight (MatMulNBits) also "
+    "quantises the other operand"
 )
 """Says why the optimised graph may differ by more than rounding."""
 _SATURATES = (
     "8-bit products of onnxruntime saturate on this processor, which has no VNNI: run with session.x64quantprecision=1"
 )
 _BOTH_SATURATE = (
-    "8-bit products saturate on this processor, which has no VNNI, in PyTorch as in onnxruntime: elsewhere both give "
-    "other numbers"
+    "8-bit products saturate on this processor, which has no VNNI, in PyTorch and in onnxruntime: on other "
+    "processors both compute other numbers"
 )
 _OWN_SATURATION = "PyTorch's 8-bit products saturate on this processor, which has no VNNI, beyond the calibrated range"
 

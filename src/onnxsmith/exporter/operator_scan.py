@@ -48,7 +48,9 @@ class OperatorScan:
             return error
         self.lacking = tuple(one.called or one.target for one in lacking)
         said, frozen = missing_operators.problem_of(lacking), self._frozen.problem
-        later = f"after that, an axis is in the way: {frozen.what}" + (f" ({frozen.where})" if frozen.where else "")
+        later = f"after that, a fixed axis would stop the export: {frozen.what}" + (
+            f" ({frozen.where})" if frozen.where else ""
+        )
         return UntranslatedError(replace(said, why=f"{said.why}; {later}"), self.lacking)
 
     def _met(self, error: UntranslatedError, *, is_first: bool) -> OnnxsmithError:

@@ -47,7 +47,7 @@ def program_report(source: str, onnx: str | None = None) -> Report:
     part = Program(origin, tuple(lines), (), False) if model is None else beside(origin, lines, model)
     headline = f"{source}: {several(len(part.lines), 'line')} of {origin}"
     if model is not None:
-        headline += f", {several(part.paired, 'node')} of {Path(str(onnx)).name} beside them"
+        headline += f", {several(part.paired, 'node')} of {Path(str(onnx)).name} shown beside the lines"
     return Report("inspect", Verdict.DONE, parts=(part,), headline=headline)
 
 
@@ -80,8 +80,8 @@ def _scripted(path: Path) -> Any:
             return torch.jit.load(path, map_location="cpu")  # type: ignore[no-untyped-call]
     except (RuntimeError, ValueError, OSError) as error:
         fix = (
-            f"for a file of weights, write a function that builds the module, loads {path.name} into it and returns it "
-            "with example inputs, and give FILE.py:FUNCTION; for TorchScript, write the file with "
+            f"for a file of weights, write a function that builds the module, loads {path.name} and returns the "
+            "module with example inputs, then give FILE.py:FUNCTION; for a TorchScript module, write the file with "
             f"torch.jit.save(torch.jit.script(module), {str(path)!r})"
         )
         raise _unreadable(str(path), f"{type(error).__name__}: {error}"[:300], fix) from error

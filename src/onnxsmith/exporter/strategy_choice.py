@@ -120,7 +120,10 @@ def first_that_agrees(maker: Maker, built: Built, output: str | Path | BinaryIO 
         fix = f"{fix}; or, if every input selects two elements or more there, {offered}"
         helped = (*helped, offered) if maker.settings.verify else helped
     if any(one.error is not None and one.error.problem.id == "export/unverified-trace" for one in tries):
-        fix = f"{fix}; or leave --no-verify out: a trace by example is then tried too, and compared with the module"
+        fix = (
+            f"{fix}; or leave --no-verify out: onnxsmith then also tries a TorchScript trace, and compares it with "
+            "the module"
+        )
     raised = OnnxsmithError(replace(said, why=why, fix=fix, tried=helped))
     for at in others:
         raised.add_note(failures[at])
@@ -179,7 +182,7 @@ class Try:
         if self.made is not None and self.made.has_wrong_translation:
             return "; ".join(str(one) for one in self.made.trials if one.difference)
         if self.error is None:
-            return "its graph gives other results than the module"
+            return "its graph computes other results than the module"
         found = self.error.problem
         at = f" ({found.where})" if found.id == "export/frozen-axis" and found.where else ""
         return f"{found.what}{at}: {found.why}".removesuffix(": ")
@@ -207,8 +210,8 @@ def _needs_verification(strategy: Strategy) -> OnnxsmithError:
     return problem(
         "export/unverified-trace",
         f"{strategy.title} is not tried without verification",
-        why="it turns values of the example into constants, and only the verification at other values and sizes finds "
-        "them",
+        why="this strategy turns values of the example into constants, and only the verification at other values "
+        "and sizes finds such constants",
         fix=f"leave --no-verify out; or choose this strategy: {option(strategy)}",
     )
 
@@ -248,8 +251,8 @@ def _with_plugin(error: OnnxsmithError) -> OnnxsmithError:
         return error
     return error.at(
         "",
-        'register a translation in PyTorch\'s operators with deliver="plugin": the file has the node, and the '
-        "translation is compared with the module",
+        'register a translation in PyTorch\'s operators with deliver="plugin": the file then has the custom node, '
+        "and onnxsmith compares the translation with the module",
     )
 
 
@@ -258,5 +261,5 @@ def _ignores_translations(strategy: Strategy) -> OnnxsmithError:
         "export/unknown-strategy",
         f"{strategy.title} supports no translations of operators",
         where="custom_translation_table",
-        fix="leave out strategy, or the table",
+        fix="leave out the argument strategy, or leave out the table",
     )

@@ -102,7 +102,8 @@ class Maker:
                     "export/fixed-by-the-example",
                     "the trace turned a value of the example's tensor, or the size of a selection, into a constant",
                     where=graph.fixed[0],
-                    why="for another input the module may take another branch there; the graph would not",
+                    why="for another input the module may run another branch there, but the graph always runs the "
+                    "example's branch",
                     fix=f"use torch.where or torch.cond there; or accept the branch with {option(strategy)}",
                 )
         lost = baked_inputs.constant_inputs(built, graph.model, next(iter(graph.fixed), ""))
@@ -137,7 +138,10 @@ class Maker:
         verification, written = self._deliver(strategy, built, model, output)
         if graph.fixed:
             places = ", ".join(graph.fixed)
-            said = f"the graph keeps the decision of the example at {places}; no tried input decides otherwise"
+            said = (
+                f"at {places}, the graph always runs the branch that the example runs; every tried input runs that "
+                "branch"
+            )
             verification = replace(verification, untried=(*verification.untried, said))
         verification = with_clauses(verification, inside)
         weightless = "" if self.settings.weights else _weights(built).left_out(model)[1]
@@ -213,7 +217,7 @@ class Maker:
             return found
         traced = replace(built, program=called_paths.as_traced(built.program))
         again = self._compare(strategy, traced, candidate)
-        said = "compared with the module as traced, which gives other results than the module as called"
+        said = "compared with the traced module, whose results differ from those of a call"
         return replace(again, untried=(*again.untried, said)) if found is None or not again.differs else found
 
     def _other_path(
@@ -285,9 +289,10 @@ def _refuse_single_size(verification: Verification, given: Signature, strategy: 
     said = Problem(
         "export/frozen-axis",
         f"the trace was compared with the module at one size of {', '.join(still)} only",
-        why="such a trace may hold constants of the example's sizes; only a run at other sizes shows that it does not",
-        fix="leave that axis out of --dynamic, give an example that runs at other sizes, or accept the trace with "
-        f"{option(strategy)}",
+        why="such a trace may contain sizes of the example as constants; only a run at other sizes can show that "
+        "it does not",
+        fix="leave that axis out of --dynamic, give an example that also runs at other sizes, or accept the trace "
+        f"with {option(strategy)}",
     )
     named = [(port.name, axis, dim) for port in given.inputs for axis, dim in enumerate(port.shape or ())]
     raise FrozenAxisError(said, [(name, axis) for name, axis, dim in named if dim in still])

@@ -145,7 +145,7 @@ class _Search:
             f"{self._package} {version} could not be tried",
             where=cell.model.name,
             why=why,
-            fix=f"{self._asked.without(version)}; or try again when the index answers",
+            fix=f"{self._asked.without(version)}; or try again when the package index responds",
         )
 
     def _cell(self, version: str) -> Cell:
@@ -187,7 +187,7 @@ def _between(package: str, good: str, bad: str) -> list[str]:
         raise problem(
             "fleet/versions",
             "the versions to search are not known",
-            fix="add --good 1.31.0 --bad 1.32.0, or all versions: --versions 1.31.0,1.31.1,1.32.0",
+            fix="add --good 1.31.0 --bad 1.32.0, or list the versions: --versions 1.31.0,1.31.1,1.32.0",
         )
     low, high = sorted((good, bad), key=release)
     command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check"]
@@ -224,7 +224,9 @@ def _swapped(search: _Search, good: str, bad: str) -> tuple[str, ...]:
     well, ill = search.tried[good].outcome, search.tried[bad].outcome
     if well.harm <= ill.harm:
         return ()
-    return (f"--good and --bad are the other way round: {good} (--good) ends as {well}, {bad} (--bad) as {ill}",)
+    return (
+        f"--good and --bad seem swapped: the cell ends as {well} with {good} (--good), as {ill} with {bad} (--bad)",
+    )
 
 
 def _report(search: _Search, clock: Clock, package: str, before: str, after: str, notes: Sequence[str]) -> Report:
@@ -237,10 +239,14 @@ def _report(search: _Search, clock: Clock, package: str, before: str, after: str
     parts = (TriedVersions(package, tried), Timing(clock.passed()))
     old, new = search.tried[before], search.tried[after]
     if old.outcome is new.outcome:
-        headline = f"nothing to find: the cell ends as {old.outcome} with {package} {before} and with {after}"
+        headline = (
+            f"there is no change to find: the cell ends as {old.outcome} both with {package} {before} and with {after}"
+        )
         return Report("fleet bisect", Verdict.CANNOT_TELL, parts, notes=tuple(notes), headline=headline)
     direction = "worse" if new.outcome.harm > old.outcome.harm else "better"
-    headline = f"{package} {after} is the first that is {direction}: {_ending(new)}; {before}: {_ending(old)}"
+    headline = (
+        f"{package} {after} is the first version with a {direction} result: {_ending(new)}; {before}: {_ending(old)}"
+    )
     return Report("fleet bisect", Verdict.DONE, parts, notes=tuple(notes), headline=headline)
 
 

@@ -149,7 +149,7 @@ def _renamed(matched: Sequence[Model], entry: ModelEntry) -> Model:
             f"{len(matched)} models cannot all be called {entry.name!r}",
             where=entry.where,
             why=f"{entry.source} names {first_few([model.name for model in matched], _SHOWN)}",
-            fix="leave the name out, or name one model by its path",
+            fix="leave the name out, or select a single model by its path",
         )
     return replace(matched[0], name=entry.name)
 
@@ -169,9 +169,9 @@ def _refuse_options_of_export(entry: ModelEntry, matched: Sequence[Model]) -> No
     if "export" in entry.options and all(model.is_file for model in matched):
         raise problem(
             "fleet/plan",
-            f"the model {matched[0].name!r} has options of export, and is not exported",
+            f"the model {matched[0].name!r} has options for export, but is not exported",
             where=entry.where,
-            why="it is an ONNX file already",
+            why="the model is already an ONNX file",
             fix="leave these options out, or name a factory: nets.py:build",
         )
 
@@ -204,8 +204,8 @@ def _refuse_files_as_folders(plan: Plan, listed: Sequence[Model]) -> None:
                 "fleet/plan",
                 f"the files of {model.name} cannot be kept",
                 where=str(plan.path),
-                why=f"they would need the folder {folder}, which is a file",
-                fix='keep them in another folder: keep = "out"',
+                why=f"these files need the folder {folder}, but that is a file",
+                fix='keep the files in another folder: keep = "out"',
             )
 
 

@@ -204,7 +204,8 @@ class _Flow:
             self._progress.stopped = Problem(
                 "fleet/engine-lost",
                 "the scheduler went away",
-                why="it ended, or the network to it broke, while cells ran" + (f": {error}" if str(error) else ""),
+                why="the scheduler ended or the network connection to it broke while cells ran"
+                + (f": {error}" if str(error) else ""),
                 fix="start the scheduler and its workers again",
             )
         elif self._engine.runs_elsewhere and isinstance(error, Exception):
@@ -213,7 +214,8 @@ class _Flow:
                 "a worker could not run a cell",
                 where=", ".join(cell.place),
                 why=f"{type(error).__name__}: {error}",
-                fix="let the workers have the onnxsmith of this Python, and the folder of the plan under the same path",
+                fix="install the same version of onnxsmith for the workers, and make the folder of the plan "
+                "available to them under the same path",
             )
         else:
             return error

@@ -196,5 +196,6 @@ def _unmade(environment: Environment, why: str) -> OnnxsmithError:
         f"the environment {environment.name} could not be made",
         where=", ".join(environment.requirements),
         why=why,
-        fix="correct its requirements; uv reads the index from UV_INDEX_URL and UV_FIND_LINKS, not from pip's settings",
+        fix="correct the requirements of this environment; uv reads the index from UV_INDEX_URL and UV_FIND_LINKS, "
+        "not from pip's settings",
     )

@@ -88,8 +88,8 @@ def _joined(here: Run | None, there: Run, source: str) -> Run:
         if here.cells.get(place, key) != key:
             raise problem(
                 "fleet/run-taken",
-                f"two runs are called {there.name!r}, and {place[0]} is another model in each",
+                f"two runs are called {there.name!r}, but {place[0]} is a different model in each",
                 where=source,
-                fix="merge them into different stores, or run one of them again under another --name",
+                fix="merge the stores into different stores, or run one of the two runs again under another --name",
             )
     return Run(here.name, here.plan_name, here.plan, min(here.at, there.at), {**here.cells, **there.cells})

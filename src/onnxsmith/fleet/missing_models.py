@@ -15,7 +15,7 @@ def refusal(source: str, folder: Path, where: str) -> OnnxsmithError:
     """Returns the problem of an entry without models. `folder` is the folder of the plan."""
     path = folder / source
     if path.is_dir():
-        what, why = f"{source!r} is a folder, and not one of transformers", "it has no config.json"
+        what, why = f"{source!r} is a folder, but not the folder of a transformers model", "it has no config.json"
         fix = _inside(source, path)
     elif path.is_file():
         why, fix = "it is Python code", f"name the function that makes the module: {source}:build"
@@ -35,9 +35,9 @@ def _inside(source: str, path: Path) -> str:
     folders = [f"{name}/{file.parent.name}" for file in sorted(path.glob("*/config.json"))]
     ways = []
     if any(path.rglob("*.onnx")) or not folders:
-        ways.append(f'write the pattern of its files: models = ["{pattern}"]')
+        ways.append(f'write a pattern for the files in this folder: models = ["{pattern}"]')
     if folders:
-        ways.append(f"name the folders of transformers in it: {first_few(folders, _SHOWN)}")
+        ways.append(f"name the folders of transformers models in this folder: {first_few(folders, _SHOWN)}")
     return "; or ".join(ways)
 
 

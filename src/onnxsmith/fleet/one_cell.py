@@ -42,7 +42,7 @@ def compute(path: str | Path, key: str, store: str = "") -> Report:
                 "fleet/no-cell",
                 f"the plan has no cell {key}",
                 where=str(path),
-                why="the key follows from the model's bytes, the steps and the versions, and one of them changed",
+                why="the key is computed from the model's bytes, the steps and the versions; one of these has changed",
                 fix=f"list the cells again: `{shlex.join(['onnxsmith', 'fleet', 'list', str(path)])}`",
             )
         address = address_of(plan, store)
@@ -78,7 +78,7 @@ def chosen(cells: Sequence[Cell], path: str | Path, model: str, setting: str, en
     if len(same) != 1:
         raise problem(
             "fleet/no-cell",
-            f"the plan has no model {model!r}" if not same else f"{model!r} may be several models",
+            f"the plan has no model {model!r}" if not same else f"{model!r} may mean several models",
             where=str(path),
             fix=in_place_of(model, names, _SHOWN) if not same else f"write one of: {first_few(same, _SHOWN)}",
         )

@@ -14,17 +14,17 @@ EXAMPLE = 'a plan starts with: models = ["models/*.onnx"], then steps = ["simpli
 _PLACE = re.compile(r"(?P<what>.*) \(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)", re.DOTALL)
 """A message of tomllib, with the place at its end."""
 _PLAIN = {
-    "Unclosed array": "a list is not closed: an entry is followed by a comma, the last one by ]",
-    "Unclosed inline table": "a table is not closed: an entry is followed by a comma, the last one by }",
-    "Expected ']' at the end of a table": "the name of a table is not closed: it needs ] behind it",
-    "Invalid statement": "a line is a key with a value, or the name of a table in [ ]",
+    "Unclosed array": "a list is not closed: write a comma after each entry, and ] after the last entry",
+    "Unclosed inline table": "a table is not closed: write a comma after each entry, and } after the last entry",
+    "Expected ']' at the end of a table": "the name of a table is not closed: write ] after the name",
+    "Invalid statement": "a line has to be a key with a value, or the name of a table in [ ]",
     "Unterminated string": "a text in three quotation marks is not closed",
     "Expected \"'''\"": "a text in three quotation marks is not closed",
     'Expected \'"""\'': "a text in three quotation marks is not closed",
     "Invalid value": "a value is missing, or is a text without quotation marks",
-    "Expected '=' after a key in a key/value pair": "a key has no = behind it",
-    "Cannot overwrite a value": "a key is there twice",
-    "Expected newline or end of document after a statement": "something stands behind the end of a value",
+    "Expected '=' after a key in a key/value pair": "a key has no = after it",
+    "Cannot overwrite a value": "a key appears twice",
+    "Expected newline or end of document after a statement": "there is text after the end of a value",
 }
 """Maps messages of tomllib to what they mean for a plan."""
 
@@ -106,6 +106,6 @@ def open_words(verb: str, text: str, place: str, line: str) -> OnnxsmithError:
         "fleet/plan",
         f"the options of {verb} have a quotation mark that is not closed",
         where=f"{place}, column {start + opened + 1}" if start >= 0 else place,
-        why=f"options are read as a shell reads them, and {text[opened:]} has no {text[opened]} at its end",
-        fix=f'close it, or write a list of texts: {verb} = ["--dim", "batch=4"]',
+        why=f"options are read like in a shell, but {text[opened:]} has no {text[opened]} at its end",
+        fix=f'close the quotation mark, or write a list of texts: {verb} = ["--dim", "batch=4"]',
     )

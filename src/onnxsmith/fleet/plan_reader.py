@@ -118,7 +118,7 @@ class _Reader:
             if verb not in verbs:
                 listed = f"the steps of {name} are {', '.join(verbs) or 'none'}"
                 fix = in_place_of(verb, verbs) if verbs else "add steps"
-                raise self._mistake(f"{verb!r} has options, but is no step", verb, why=listed, fix=fix)
+                raise self._mistake(f"{verb!r} has options, but is not a step", verb, why=listed, fix=fix)
         if not verbs:
             raise self._mistake(f"the setting {name!r} has no steps", name, fix='add steps = ["simplify", "check"]')
         steps_there = tuple(Step(verb, (*options.get(verb, ()), *own.get(verb, ()))) for verb in verbs)
@@ -143,10 +143,12 @@ class _Reader:
         near = nearest(verb, verbs)
         return problem(
             "fleet/plan",
-            f"{verb!r} has options, but is no step",
+            f"{verb!r} has options, but is not a step",
             where=where,
             why=f"the steps are {', '.join(verbs)}",
-            fix=f"write {near} in place of {verb}" if near else f"leave its options out, or add {verb} to the steps",
+            fix=f"write {near} in place of {verb}"
+            if near
+            else f"leave the options of {verb} out, or add {verb} to the steps",
         )
 
     def _refuse_incomplete(self, models: Sequence[ModelEntry], settings: Mapping[str, Sequence[Step]]) -> None:
@@ -177,7 +179,10 @@ class _Reader:
                     f"in {name!r}, export comes after {listed[place - 1].verb}", name, fix="put export first"
                 )
             if step.role is steps.Role.COMPARES and not writes:
-                why = "it compares the first model file of a cell with the present one, and these are the same"
+                why = (
+                    "{verb} compares the first model file of a cell with the current file, but here the two are "
+                    "the same file"
+                )
                 fix = f'put a verb that writes a model in front: ["simplify", "{step.verb}"]'
                 raise self._mistake(f"in {name!r}, {step.verb} has nothing to compare", name, why=why, fix=fix)
             writes = writes or step.role is steps.Role.REWRITES
@@ -255,7 +260,7 @@ class _Reader:
         for key in table:
             if key not in known:
                 near = nearest(key, known)
-                fix = f"remove it: {near} is there, too" if near in table else in_place_of(key, known)
+                fix = f"remove {key}, because {near} is also given" if near in table else in_place_of(key, known)
                 raise self._mistake(f"a plan has no key {key!r} here", key, fix=fix)
 
     def _mistake(self, what: str, key: str, *, why: str = "", fix: str = "") -> OnnxsmithError:

@@ -41,18 +41,24 @@ def with_kept(stopped: Problem | None, table: FleetMatrix, again: str) -> Proble
 def of_run(table: FleetMatrix, progress: Progress) -> list[str]:
     """Returns the notes on a run: cells without a row, cells that another run computed, and workers that died."""
     missing = sum(cell.outcome == tables.MISSING for cell in table.cells)
-    notes = [f"{several(missing, 'cell')} of this run without a row yet"] if missing else []
+    notes = (
+        [f"{several(missing, 'cell')} of this run {'has' if missing == 1 else 'have'} no row yet"] if missing else []
+    )
     if progress.taken:
-        notes.append(f"another run computed {several(progress.taken, 'cell')} meanwhile")
+        notes.append(f"another run computed {several(progress.taken, 'cell')} in the meantime")
     if progress.died:
-        notes.append(f"workers that went away: {first_few(progress.died, _SHOWN)}")
-    return [*notes, *[f"workers died; ran again, each alone: {several(progress.alone, 'cell')}"] * bool(progress.alone)]
+        notes.append(f"workers that ended unexpectedly: {first_few(progress.died, _SHOWN)}")
+    return [
+        *notes,
+        *[f"because workers ended unexpectedly, {several(progress.alone, 'cell')} ran again, one at a time"]
+        * bool(progress.alone),
+    ]
 
 
 def unlimited(everything: Sequence[Cell]) -> tuple[str, ...]:
     """Returns a note that the memory limit of the plan does not hold on this system; nothing if it does."""
     missing = memory_limit.HERE.missing
-    return (f"memory_limit of the plan does not hold: {missing}",) * (
+    return (f"memory_limit of the plan is not enforced: {missing}",) * (
         bool(missing) and any(cell.limits.bytes for cell in everything)
     )
 
@@ -61,4 +67,6 @@ def empty(shard: tuple[int, int] | None, everything: Sequence[Cell]) -> tuple[st
     """Returns a note on a part without cells: there are more parts than cells."""
     number, count = shard or (1, 1)
     cells = several(len(cell_lists.by_key(everything)), "cell")
-    return (f"part {number} of {count} has no cells: the plan has {cells}; the store has the run, and can be merged",)
+    return (
+        f"part {number} of {count} has no cells, because the plan has only {cells}; the store can be merged anyway",
+    )

@@ -239,5 +239,5 @@ def _outcome(
     if cause == "signal SIGKILL" and was_short:
         return Outcome.MEMORY, "the system ended the process for lack of memory", ""
     if cause == "signal SIGKILL":
-        cause += ": something ended the process; the system does so when memory is short"
+        cause += ": the process was ended from outside, which the system does when memory is short"
     return Outcome.CRASHED, reasons.of_end(cause, tail), ""

@@ -33,13 +33,16 @@ def elsewhere() -> str:
 def damaged(where: str, why: str) -> OnnxsmithError:
     """Returns the problem of a store, or of a run in it, whose bytes are not what was written."""
     is_local = "://" not in where
-    away = f"move it away: `mv {shlex.quote(where)} {shlex.quote(where + '.damaged')}`, so that a run makes a new one"
+    away = (
+        f"move the file away: `mv {shlex.quote(where)} {shlex.quote(where + '.damaged')}`, so that a run makes a "
+        "new one"
+    )
     return problem(
         "fleet/store",
         "the store is damaged",
         where=where,
         why=why,
-        fix=f"bring it back from a copy; or {away if is_local else 'remove it, so that a run makes a new one'}",
+        fix=f"restore it from a copy; or {away if is_local else 'remove it, so that a run makes a new store'}",
     )
 
 
@@ -60,7 +63,7 @@ def later(where: str, version: object, known: int) -> OnnxsmithError:
         "fleet/store",
         "a later version of onnxsmith wrote the store",
         where=where,
-        why=f"it has format {version}; this version of onnxsmith reads {known}",
+        why=f"the store has format {version}, but this version of onnxsmith reads {known}",
         fix=f"use the version of onnxsmith that wrote it; or give another store: {_OPTION.get()} {elsewhere()}",
     )
 
@@ -75,14 +78,14 @@ def refused(address: str, error: Exception) -> OnnxsmithError:
             "the disk of the store is full",
             where=address,
             why=said,
-            fix="free some space and run again: rows that are in the store are kept",
+            fix="free some space and run again: the rows in the store are kept",
         )
     return problem(
         "fleet/store-refused",
         "the store cannot be written",
         where=address,
         why=said,
-        fix=f"give a store that this user may write: {_OPTION.get()} {elsewhere()}",
+        fix=f"give a store that you may write to: {_OPTION.get()} {elsewhere()}",
     )
 
 
@@ -105,5 +108,5 @@ def as_source(address: str) -> Iterator[None]:
         found = error.problem
         if found.id != "fleet/store":
             raise
-        fix = f"bring it back from a copy; or leave {shlex.quote(address)} out of the stores to merge"
+        fix = f"restore it from a copy; or leave {shlex.quote(address)} out of the stores to merge"
         raise OnnxsmithError(replace(found, fix=fix)) from error

@@ -59,7 +59,7 @@ def refuse_missing(address: str, plan: str = "") -> None:
             "fleet/no-run",
             "there is no such store",
             where=address,
-            fix=f"give the plan (.toml) or its store; `{run_command(plan)}` makes one",
+            fix=f"give the plan (.toml) or its store; `{run_command(plan)}` makes a store",
         )
 
 
@@ -91,8 +91,7 @@ def earlier(store: Store, name: str, plan: str = "") -> Earlier:
 def damaged(store: Store) -> list[str]:
     """Returns a note on each row and each run of the store that was damaged when it was read."""
     return [
-        f"{where} is damaged, and counts as absent: {why or 'it is empty'}"
-        for where, why in sorted(store.damaged.items())
+        f"{where} is damaged and was ignored: {why or 'it is empty'}" for where, why in sorted(store.damaged.items())
     ]
 
 

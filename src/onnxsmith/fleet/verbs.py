@@ -173,10 +173,10 @@ def _current(plan: Plan, cells: Sequence[Cell], store: Store, settings: Settings
         "fleet/run-taken",
         f"the store has another run {name!r}",
         where=store.address,
-        why="its models, plan, versions or onnxsmith were different"
+        why="that run had other models, another plan or other versions"
         if kept.plan_name == plan.name
-        else f"it is a run of the plan {kept.plan_name!r}",
-        fix="leave --resume out: rows of unchanged cells are used anyway"
+        else f"that run belongs to the plan {kept.plan_name!r}",
+        fix="leave --resume out; rows of unchanged cells are reused anyway"
         if settings.resume
         else "give another --name, or leave it out",
     )
@@ -190,7 +190,7 @@ def _put_run(store: Store, current: Run, *, is_needed: bool) -> tuple[str, ...]:
     except OnnxsmithError as error:
         if is_needed or error.problem.id != "fleet/store-refused":
             raise
-        return (f"the run {current.name!r} is not kept, because the store can only be read: {error.problem.why}",)
+        return (f"the run {current.name!r} is not stored, because the store is read-only: {error.problem.why}",)
     return ()
 
 
@@ -240,7 +240,9 @@ def _workers(plan: Plan, asked: int, scheduler: str) -> int:
     """Returns how many cells run at the same time: no more than their memory allows."""
     workers = asked or plan.workers
     if workers < 0:
-        raise problem("fleet/plan", f"{workers} workers cannot run cells", fix="give --workers 2, or leave it out")
+        raise problem(
+            "fleet/plan", f"{workers} is not a valid number of workers", fix="give --workers 2, or leave it out"
+        )
     if scheduler or not plan.limits.bytes:
         return workers
     total = machine.HERE.memory()
@@ -249,9 +251,9 @@ def _workers(plan: Plan, asked: int, scheduler: str) -> int:
     if plan.limits.bytes > total:
         raise problem(
             "fleet/memory",
-            "a cell may take more memory than this machine has",
+            "a cell may use more memory than this machine has",
             where=str(plan.path),
-            why=f"memory_limit is {plan.limits.bytes / 2**30:.3g} GiB, the machine has {total / 2**30:.3g} GiB",
+            why=f"memory_limit is {plan.limits.bytes / 2**30:.3g} GiB, but the machine has {total / 2**30:.3g} GiB",
             fix="lower memory_limit, or run the plan on other machines, with the address of their scheduler: "
             "--engine dask --scheduler ADDRESS",
         )

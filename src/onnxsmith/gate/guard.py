@@ -81,7 +81,7 @@ def _existing(files: Sequence[str | Path]) -> list[Path]:
                 "guard/no-file",
                 "this is a folder, not a file",
                 where=str(path),
-                fix=f"name the files in it: {path}/*.onnx",
+                fix=f"name the files in the folder: {path}/*.onnx",
             )
         if not path.exists():
             raise problem(

@@ -25,7 +25,9 @@ _MOST = 100
 """The most differences that a report lists. A choice: the first ones tell the kind."""
 _DOUBTS = {"gate/unsteady", "gate/empty-answers", "gate/constant-answers", "gate/no-measure"}
 """Names the problems with which nothing can be told."""
-_ONE_INPUT = "there is one input, so nothing shows that answers depend on inputs: give two with different answers"
+_ONE_INPUT = (
+    "with a single input, nothing shows that the answers depend on the input: give two inputs with different answers"
+)
 
 
 def same(
@@ -60,9 +62,9 @@ def same(
     if options:
         raise problem(
             "gate/option",
-            f"predict functions take no option {next(iter(options))!r}",
-            why="it is about the inputs that are generated for a model, or about its runs",
-            fix="leave it out, or compare the model files themselves",
+            f"predict functions do not accept the option {next(iter(options))!r}",
+            why="this option is about generated inputs or runs of a model",
+            fix="leave this option out, or compare the model files themselves",
         )
     given = given_inputs.labelled(inputs, [one for one in (reference, candidate) if is_function(one)])
     if not given:
@@ -70,8 +72,8 @@ def same(
             "gate/no-inputs",
             "there are no inputs to call the predict functions on",
             where=f"{named(reference)} and {named(candidate)}",
-            why="inputs of a whole pipeline cannot be generated: only its author knows suitable inputs",
-            fix="give some, in the form that the function accepts: inputs=[picture_1, picture_2]",
+            why="inputs of a whole pipeline cannot be generated, because only its author knows suitable inputs",
+            fix="give inputs in the form that the function accepts: inputs=[picture_1, picture_2]",
         )
     with ExitStack() as stack:
         functions = of_side(reference, stack), of_side(candidate, stack)
@@ -91,8 +93,8 @@ def _of_models(
         raise problem(
             "gate/option",
             f"there is no option {unknown!r}",
-            why="two models take the options of `onnxsmith.compare`, with `inputs` and `tolerance`",
-            fix="leave it out, or correct its name",
+            why="for two models, the options are those of `onnxsmith.compare`, and `inputs` and `tolerance`",
+            fix="leave the option out, or correct its name",
         )
     sides = []
     for side in (reference, candidate):
@@ -103,7 +105,7 @@ def _of_models(
                     "gate/no-inputs",
                     "a torch module needs an example of its inputs",
                     where=named(side),
-                    fix="give one: inputs=[(torch.rand(1, 3, 224, 224),)]",
+                    fix="give an example: inputs=[(torch.rand(1, 3, 224, 224),)]",
                 )
             side = (side, args)
         sides.append(side)
@@ -173,8 +175,8 @@ class _Calls:
                 "gate/raised",
                 f"{self.names[side]} raised {type(error).__name__}: {error}",
                 where=f"{label}, at {Path(frame.filename).name}:{frame.lineno}",
-                why="the other function is not to blame: each is called on its own copy of the input",
-                fix="call it on this input alone to see the whole trace",
+                why="the other function is not the cause, because each function gets its own copy of the input",
+                fix="call this function on this input alone to see the whole traceback",
             ) from error
 
     def _different(self, rows: Sequence[AnswerDifference], how: str) -> Problem:
@@ -201,10 +203,10 @@ class _Calls:
     def _unsteady(self, side: int, label: str, found: Difference) -> Problem:
         return Problem(
             "gate/unsteady",
-            f"{self.names[side]} gives two answers to one input",
+            f"{self.names[side]} gives different answers to the same input",
             where=f"{label}, {found.at or 'the answer'}",
             why=f"called twice: {found.what}",
-            fix="fix its seed, put modules into evaluation mode, and let it keep no state from call to call",
+            fix="fix the seed, put modules into evaluation mode, and keep no state between calls",
         )
 
     def _empty(self, inputs: int) -> Problem:
@@ -221,27 +223,27 @@ class _Calls:
             "gate/constant-answers",
             "the answers do not depend on the inputs",
             where=several(inputs, "input"),
-            why="every answer is the same, so two functions that ignore their inputs would agree, too"
+            why="every answer is the same, so even two functions that ignore their inputs would agree"
             if inputs > 1
             else "the answer is the same for changed copies of the input, or all its numbers are 0",
-            fix="give inputs with different answers; or let the functions return what comes before the last step, such "
-            "as the scores before a threshold",
+            fix="give inputs with different answers; or let the functions return the values before the last step, "
+            "such as the scores before a threshold",
         )
 
 
 _STAGES = (
-    "assert the stages one by one: the pre-processing of both on this input, the models on one tensor, the "
-    "post-processing on one output. The first that fails has the cause"
+    "compare the stages one by one: both pre-processings on this input, both models on one tensor, both "
+    "post-processings on one output. The cause is in the first stage that differs"
 )
 _STEPS = (
-    "if this is one stage already, return a mapping of what it has after each step. The first key that differs names "
-    "the step"
+    "if this is already a single stage, return a mapping with the values after each step. The first key that "
+    "differs names the step"
 )
 _FIRST = {
     "count": "look at the last step first: its thresholds, and how it drops entries",
     "shape": "look at the sizes and the order of the axes first",
-    "dtype": "look first for a step that computes in another dtype, or casts at another place",
-    "text": "compare first what the text is made of: its tokens or their scores",
+    "dtype": "look first for a step that computes in another dtype, or casts in another place",
+    "text": "compare first the tokens of the text, or their scores",
     "keys": "let both return the same keys first",
     "order": "look first at how the lists are sorted",
 }

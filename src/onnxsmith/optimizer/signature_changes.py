@@ -142,7 +142,7 @@ def _constants(model: ir.Model) -> Iterator[str]:
     was = model.ir_version
     if not walk.has_own_initializers(model):
         model.ir_version = walk.FIRST_WITH_CONSTANTS
-        yield f"IR version {was} → {model.ir_version}: before version 4 a constant has to be a graph input too"
+        yield f"IR version {was} → {model.ir_version}: before version 4, every constant also has to be a graph input"
     yield f"defaults of inputs that are constants now: {len(found)}"
 
 

@@ -140,7 +140,7 @@ def _translate(error: Exception) -> OnnxsmithError:
         "quantize/refused",
         "onnxruntime's quantiser refuses the model",
         why=f"{type(error).__name__}: {error}"[:600],
-        fix="keep the nodes in question in float32: --keep keep.txt; or try another --to",
+        fix="keep the nodes that the message names in float32: --keep keep.txt; or try another --to",
     )
 
 

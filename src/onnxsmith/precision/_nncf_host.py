@@ -130,7 +130,7 @@ def _translate(error: Exception) -> OnnxsmithError:
         else "quantize/refused",  # the caller makes it runtime/memory
         "NNCF refuses the model",
         why=said[:600],
-        fix="keep the nodes in question in float32: --keep keep.txt; or try --to int8 or --to int4",
+        fix="keep the nodes that the message names in float32: --keep keep.txt; or try --to int8 or --to int4",
     )
 
 

@@ -164,21 +164,23 @@ def _in_vain(where: str, part: Precision, most: float) -> Problem:
     fixed = [f"{', '.join(operators)}: {reason}" for reason, operators in part.fixed.items()]
     lacking = sum(one.why == NO_KERNEL for one in part.kept)
     rounded = len(part.kept) - lacking
-    kept = [f"{rounded} have to stay in float32 for the tolerance"] if rounded else []
-    kept += [f"the runtime has no kernels for {lacking}"] if lacking else []
-    remedies = [f"allow what everything in {part.to} costs: --tolerance {rounded_up(most)}"] if 0 < most < 1 else []
+    kept = [f"{rounded} nodes have to stay in float32 to stay within the tolerance"] if rounded else []
+    kept += [f"the runtime has no kernels for {lacking} nodes"] if lacking else []
+    remedies = (
+        [f"allow the error of the whole model in {part.to}: --tolerance {rounded_up(most)}"] if 0 < most < 1 else []
+    )
     remedies = remedies if rounded else []
-    remedies += ["look for a list for a runtime that has the kernels: --any-runtime"] if lacking else []
+    remedies += ["search a list for another runtime, which has the kernels: --any-runtime"] if lacking else []
     later = max((int(found[1]) for reason in part.fixed if (found := _LATER.search(reason))), default=0)
     if later:
         newer = f"onnxsmith opset {shlex.quote(where)} {later} -o newer.onnx"
         remedies.append(f"convert the model to a newer opset: `{newer}`, and search newer.onnx")
     return problem(
         "bisect/nothing-narrow",
-        f"nothing that takes memory or time could be made {part.to}",
+        f"no node that takes memory or time could be made {part.to}",
         where=f"{where}: {part.narrow} of {part.nodes} nodes, {part.weights_narrow} of {part.weights} weights",
-        why="; ".join([*kept, *fixed])[:400] or "nothing that computes or is stored is in float32",
-        fix="; or ".join(remedies) or f"use the model as it is: nothing else in it can be {part.to}",
+        why="; ".join([*kept, *fixed])[:400] or "no computing node and no weight is in float32",
+        fix="; or ".join(remedies) or f"use the model as it is: no other node can be {part.to}",
     ).problem
 
 
@@ -281,7 +283,8 @@ class _Search:
         return problem(
             "bisect/none-suffices",
             "no keep-list is enough: even with every node in float32 the outputs are out of tolerance",
-            why=f"{trial}; no single node is the cause: {self.name} computes the model differently when it is changed",
+            why=f"{trial}; no single node is the cause: {self.name} computes other results for any changed copy of "
+            "the model",
             fix="; or ".join(
                 [
                     *(["compare on another runtime: --runtime reference"] if self.name != "reference" else []),
@@ -392,7 +395,7 @@ def _worst(part: Verification) -> str:
     if not part.outputs:
         return "no outputs"
     worst = max(part.outputs, key=lambda output: (not output.equal, output.worst_rel))
-    far = f"{worst.worst_rel:.2g} of the scale of {worst.name}"
+    far = f"a difference of {worst.worst_rel:.2g} of the scale of {worst.name}"
     return far if worst.equal else f"{far}: {worst.reason}"
 
 
@@ -421,7 +424,7 @@ def refuse(request: Request) -> None:
     if request.tolerance is not None and not (math.isfinite(request.tolerance) and request.tolerance >= 0):
         raise problem(
             "bisect/tolerance",
-            f"a tolerance of {request.tolerance:g} is not usable",
+            f"a tolerance of {request.tolerance:g} is not valid",
             fix="give a fraction of an output's scale: --tolerance 0.01; or leave it out",
         )
     if request.tries is not None and request.tries < 1:
@@ -452,12 +455,12 @@ def raised(model: ir.Model, to: str) -> tuple[ir.Model, str]:
     except OnnxsmithError as error:
         raise problem(
             "bisect/opset",
-            f"opset {now} is too old for {to}, and the model cannot be raised to {_RAISED}",
+            f"opset {now} is too old for {to}, and the model cannot be converted to opset {_RAISED}",
             where=error.problem.where,
             why=f"{error.problem.what}: {error.problem.why}".rstrip(": "),
-            fix=f"export it again with opset {_RAISED} or newer; {to} needs {_OLDEST[to]}",
+            fix=f"export the model again with opset {_RAISED} or newer; {to} needs at least opset {_OLDEST[to]}",
         ) from error
-    return made, f"opset {now} is too old for {to}: the model was raised to opset {_RAISED} first"
+    return made, f"opset {now} is too old for {to}: the model was first converted to opset {_RAISED}"
 
 
 def units_of(model: ir.Model, to: ir.DataType, request: Request, operators: Operators) -> Units:
@@ -472,14 +475,18 @@ def units_of(model: ir.Model, to: ir.DataType, request: Request, operators: Oper
         raise problem(
             "bisect/nothing-to-narrow",
             f"no node of the model can become {request.to}",
-            why="; ".join(fixed)[:400] or "no node reads or makes float32: it is narrow already, or has no floats",
+            why="; ".join(fixed)[:400]
+            or "no node reads or computes float32: the model already uses a narrow dtype, or has no floats",
             fix="start from the float32 model"
             if fixed
-            else "if the model was made narrow, start from its float32 model; a model without floats stays as it is",
+            else (
+                "if the model was already made narrow, start from its float32 model; a model without floats cannot "
+                "become narrower"
+            ),
         )
     unknown = [name for name in named(request.keep) if not matching(bare(name), units.by_name)]
     if unknown:
-        said = keep_list.unknown_names(unknown, units.by_name, "no node that can be narrow is called")
+        said = keep_list.unknown_names(unknown, units.by_name, "no node that can become narrow is called")
         raise problem(
             "bisect/unknown-node",
             said.what,

@@ -151,7 +151,7 @@ def reasons(model: ir.Model, form: WeightForm) -> Mapping[str, str]:
     for one in layers:
         said = _reason(one, form) or _shared(one, nodes)
         if not said and not finite.setdefault(id(one.value), bool(np.isfinite(one.array()).all())):
-            said = "a number of its weight is not finite"
+            said = "the weight contains NaN or infinity"
         if said:
             found[one.name] = said
     return found
@@ -162,30 +162,33 @@ def _reason(one: Stored, form: WeightForm) -> str:
     if not one.rows or not one.columns:
         return "its weight is empty"
     if any(dim != 1 for dim in one.dims[:-2]) or (len(one.dims) > _MATRIX and not one.is_product):
-        return f"its weight has {len(one.dims)} dimensions; kernels for 4 bits take a matrix"
+        return f"its weight has {len(one.dims)} dimensions, but kernels for 4 bits need a matrix"
     if len(one.dims) > _MATRIX and not _has_rank(one.node.inputs[0], len(one.dims)):
-        return f"its weight has {len(one.dims)} dimensions, and its input may have fewer"
+        return f"its weight has {len(one.dims)} dimensions, but its input may have fewer"
     block = one.block(wanted, form)
     if block is None:
         sizes = ", ".join(str(size) for size in form.blocks if size <= wanted)
-        return f"{one.rows} is no multiple of {sizes if form.standard else _LEAST}, the size of a block"
+        return (
+            f"the {one.rows} rows of its weight are not a multiple of the block size "
+            f"{sizes if form.standard else _LEAST}"
+        )
     count = -(-one.rows // block)
     # In each block: numbers of 4 bits, a float32 scale and a zero point.
     nbytes = one.columns * count * (block // 2 + 4 + 1)
     whole = one.value.const_value.nbytes if one.value.const_value is not None else 0
-    return "" if nbytes < whole else f"in blocks of {block} it would not be smaller"
+    return "" if nbytes < whole else f"in blocks of {block}, its weight would not be smaller"
 
 
 def _shared(one: Stored, nodes: set[int]) -> str:
     """Says why the float weight has to stay in the file anyway; "" if it need not."""
     if one.value.is_graph_input():
-        return "its weight is a graph input, too, so that a caller may replace it"
+        return "its weight is also a graph input, so a caller may replace it"
     if one.value.is_graph_output():
         return "its weight is an output of the graph"
     other = next((use.node for use in one.value.uses() if id(use.node) not in nodes), None)
     if other is None and one.between is not None:
         other = next((use.node for use in one.between.outputs[0].uses() if id(use.node) not in nodes), None)
-    return "" if other is None else f"{other.op_type} ({other.name}) reads its weight, too, and needs the floats"
+    return "" if other is None else f"{other.op_type} ({other.name}) also reads its weight, and needs the floats"
 
 
 def _has_rank(value: ir.Value | None, least: int) -> bool:

@@ -59,12 +59,12 @@ def read(given: Any, reading: Reading) -> Samples:
 def _why_not(given: Any) -> str:
     """Says why no kind of data fits."""
     if not isinstance(given, str | Path):
-        return f"it is {type(given).__name__}, not data"
+        return f"an object of type {type(given).__name__} is not data"
     path = Path(given)
     if path.is_dir():
         return "the folder has no images and no .npz"
     if path.suffix == ".py" and path.is_file():
-        return "it is Python code: the name of a function has to follow, after a colon"
+        return "the file is Python code: add a colon and the name of a function"
     return (
         f"{path.suffix or 'a file without an extension'} is not a supported kind of data"
         if path.exists()

@@ -89,7 +89,7 @@ def stepped(
             raise
         raise problem(
             "quantize/data",
-            "the model refuses a sample with the state of the sample before",
+            "the model refuses a sample together with the state that the previous sample returned",
             where=error.problem.where,
             why=f"{error.problem.what.partition(': ')[2]}: {error.problem.why}",
             fix=f"give the states with each sample: arrays called {first_few(sorted(wanted), _SHOWN)}",
@@ -137,8 +137,9 @@ def _single(states: tuple[Fed, ...]) -> str:
     """Says in the report that each sample is a step of its own."""
     shown = first_few([pair.input for pair in states], _SHOWN)
     return (
-        f"each sample is a single step from the states in the data ({shown}): errors that add up from step to step are "
-        "not in the score; leave the states out of the data to run its samples one after the other"
+        f"each sample is a single step that starts from the states in the data ({shown}), so the score does not "
+        "contain errors that grow from step to step; to run the samples one after the other, leave the states out "
+        "of the data"
     )
 
 
@@ -176,18 +177,21 @@ def _refuse_part(sample: Sample, wanted: set[str]) -> None:
         lacking = sorted(wanted - has)
         raise problem(
             "quantize/data",
-            f"a sample has a value for {min(has)!r} and none for {lacking[0]!r}",
+            f"a sample has a value for {min(has)!r} but none for {lacking[0]!r}",
             where=sample.name,
             why=f"the states of the model belong together: {first_few(sorted(wanted), _SHOWN)}",
-            fix="give all states with the sample, with which a new recording starts; or none of them, then the sample "
-            "gets those that the model returned for the sample before",
+            fix="give all states with a sample, to start a new recording there; or give none of the states, to "
+            "continue with the states that the model returned for the previous sample",
         )
 
 
 def note(states: tuple[Fed, ...], steps: int) -> str:
     """Says in the report how the states were run."""
     shown = first_few([f"{pair.input}={pair.output}" for pair in states], _SHOWN)
-    return f"states are carried ({shown}): {several(steps, 'step')} in a row were run, each model with its own states"
+    return (
+        f"states are carried ({shown}): {several(steps, 'step')} were run one after the other, and each model "
+        "continued with its own states"
+    )
 
 
 _SHOWN = 4

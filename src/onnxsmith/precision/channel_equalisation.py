@@ -202,7 +202,7 @@ def equalised(model: ir.Model, runtime: Runtime, samples: Samples) -> Equalised:
     peaks = ranges.channel_peaks(model, runtime, samples, asked) if asked else {}
     changed = scaled(made, found, peaks)
     if not changed:
-        return Equalised(model, (), why_not="no channel of an activation is larger than the rest")
+        return Equalised(model, (), why_not="no channel of an activation is larger than the other channels")
     if not proven(model, made, samples).equal:
         return Equalised(model, (), why_not="the equalised model differs from the given one")
     return Equalised(made, changed, ranges.measured(made, runtime, samples))

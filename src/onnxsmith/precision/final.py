@@ -78,19 +78,20 @@ class Final:
         if target is not None and target in self.refusals:
             yield Problem(
                 "quantize/target-refuses",
-                f"{target} does not take the {self.name} file",
+                f"{target} does not accept the {self.name} file",
                 where=f"--target {target}",
                 why=self.refusals[target],
-                fix="leave --target out, for a runtime that accepts the file; or try another --to; or, if the message "
-                "names a layer, keep it in float32: `echo LAYER > wide.txt`, then add --keep wide.txt, with its name "
-                "instead of LAYER",
+                fix="leave --target out, for a runtime that accepts the file; or try another --to; or, if the "
+                "message names a layer, keep that layer in float32: `echo LAYER > wide.txt`, then add --keep "
+                "wide.txt, with the layer's name in place of LAYER",
             )
         elif target is not None and self.elsewhere.get(target) is False:
             yield Problem(
                 "quantize/target-differs",
                 f"the {self.name} file is out of budget on {target}",
-                where=f"{self.also[f'on {target}']}, at worst {self.bound:.6g} is allowed",
-                why=f"{target} computes other outputs than onnxruntime, where the score is {self.scored.value:.6g}",
+                where=f"score {self.also[f'on {target}']}; the budget allows {self.bound:.6g} at worst",
+                why=f"{target} computes other outputs than onnxruntime; on onnxruntime the score is "
+                f"{self.scored.value:.6g}",
                 fix="try another --to; or leave --target out, and compare the written file, OUT, on both: "
                 f"`onnxsmith compare OUT@onnxruntime OUT@{target} --per-layer`",
             )
@@ -99,7 +100,8 @@ class Final:
             yield Problem(
                 "quantize/levels-differ",
                 f"the {self.name} file is out of budget at one of onnxruntime's optimisation levels",
-                where=f"all optimisations: {every}, none: {none}, at worst {bound} is allowed",
+                where=f"score with all optimisations: {every}; without optimisations: {none}; the budget allows "
+                f"{bound} at worst",
                 fix="give a wider --budget, or another --to",
             )
         if self.nbytes >= self.nbytes_before:
@@ -208,8 +210,8 @@ def _unread(old: Path, new: Path, given: Given, runtime: Runtime) -> dict[str, s
         if isinstance(value, np.ndarray) and value.dtype.kind == "f":
             apart = relative_error(value, after[name])
             if not apart <= _APART:
-                found[f"output {name}, which the score does not read"] = (
-                    f"the root mean square of its differences is {apart:.2g} of its own"
+                found[f"output {name} (the score does not read it)"] = (
+                    f"the root mean square of the differences is {apart:.2g} of the output's root mean square"
                 )
     return found
 
@@ -248,7 +250,9 @@ def _not_asked(target: str | None) -> dict[str, str]:
     """Returns the report's remark on a target that does not run here."""
     if target is None or _runtime_of(target):
         return {}
-    return {f"on {target}": f"not tried: the file is in its form; `onnxsmith check` with --target {target} checks it"}
+    return {
+        f"on {target}": f"not tried: the file is for {target}, and `onnxsmith check` with --target {target} checks it"
+    }
 
 
 def times_said(ratio: Ratio | None, where: str = "") -> str:
@@ -274,7 +278,7 @@ def _also(
             exact = by_default if fits else _score(path, given, name, exact=True)  # float32 is no less exact
         except OnnxsmithError as error:
             if error.problem.id == "runtime/not-installed":
-                found[f"on {name}"] = "not tried: it is not installed"
+                found[f"on {name}"] = "not tried: {name} is not installed"
                 continue
             if error.problem.id == "runtime/dtype-unsupported":  # it may run there, with fewer digits
                 found[f"on {name}"] = f"not scored: {_said(error)}"

@@ -35,9 +35,9 @@ _SETTINGS = (SCHEME, WAY, MODEL)
 _KEYS = {prefix: prefix.removesuffix(": ") for prefix in _SETTINGS}
 """The keys of the settings in JSON."""
 _MEANINGS = {
-    ALONE: "its weights have 8 bits, and it computes in float",
-    EIGHT: "its weights have 8 bits, not 4",
-    SCHEME: "how the others were made; the same list and data give the same file",
+    ALONE: "the layer stores its weights in 8 bits, but computes in float",
+    EIGHT: "the layer stores its weights in 8 bits, not 4",
+    SCHEME: "how the other layers were made; the same list and data give the same file",
 }
 
 
@@ -100,8 +100,8 @@ def text(entries: Sequence[str], to: str, *, as_json: bool = False, layers: bool
     head = [f"nodes that stay in float32 while the rest of the model is {to}"]
     if layers:
         head = [
-            f"layers that are not {to} as the others are, for `onnxsmith quantize --to {to} --keep` with this file",
-            "a name alone: the layer stays as it is",
+            f"layers that differ from the other {to} layers, for `onnxsmith quantize --to {to} --keep` with this file",
+            "a name without more: the layer stays unchanged",
         ]
         head += [
             f"{prefix.strip()} {said}"
@@ -145,10 +145,10 @@ def _listed(content: object) -> object:
         return content["keep"]
     if isinstance(content, dict) and content and all(isinstance(axes, dict) for axes in content.values()):
         raise ValueError(
-            "it is what `onnxsmith prune --keep-list` wrote: the indices that stayed of each weight, for "
-            "`onnxsmith.shrink`; it names no layers to keep"
+            "the file comes from `onnxsmith prune --keep-list`: it has the kept indices of each weight, for "
+            "`onnxsmith.shrink`, but no names of layers"
         )
-    raise ValueError('it has no list "keep" of names')
+    raise ValueError('the file has no list "keep" of names')
 
 
 def matching(pattern: str, names: Iterable[str]) -> set[str]:

@@ -118,11 +118,11 @@ def _why(seen: Iterable[Range], to: ir.DataType) -> str:
     over = [one for one in seen if one.high > limits[1]]
     if over:
         worst = max(over, key=lambda one: one.high)
-        return f"overflow: {worst.name} reaches {worst.high:.3g}, {dtype} ends at {limits[1]:.5g}"
+        return f"overflow: {worst.name} reaches {worst.high:.3g}, but the largest {dtype} is {limits[1]:.5g}"
     under = [one for one in seen if one.low < limits[0] / 2]
     if under:
         worst = min(under, key=lambda one: one.low)
-        return f"rounding; {worst.name} has numbers down to {worst.low:.2g}, which are 0 in {dtype}"
+        return f"rounding; {worst.name} has numbers down to {worst.low:.2g}, which become 0 in {dtype}"
     return "rounding"
 
 

@@ -111,8 +111,9 @@ class Trying:
             raise problem(
                 "quantize/no-data",
                 f"{self.name} needs data",
-                why="it computes from the activations, and those of generated inputs say nothing about real ones",
-                fix=f"give {GIVE_DATA}; or --to int8-dynamic, which needs none",
+                why="this method measures the activations, but activations of generated inputs say nothing about "
+                "real activations",
+                fix=f"give {GIVE_DATA}; or --to int8-dynamic, which needs no data",
             )
         self.work.calibration = NONE
         self.work.notes.append("only weights become narrow: without data the ranges of activations are not known")
@@ -168,12 +169,17 @@ class Trying:
             (work.eight, method.has_eight(work), "8-bits:"),
         ):
             if asked and not taken:
-                work.notes.append(f"{self.name} takes no `{said}` of a keep-list: these layers become narrow")
+                work.notes.append(
+                    f"{self.name} does not support `{said}` in a keep-list, so these layers become narrow"
+                )
         known = (*method.schemes(work), method.last_scheme(work))
         if wishes.scheme in known and wishes.scheme:
             work.asked_scheme, work.asked_way = wishes.scheme, wishes.way
         elif wishes.scheme:
-            work.notes.append(f"{self.name} has no scheme {wishes.scheme!r}, which the keep-list names: all were tried")
+            work.notes.append(
+                f"the keep-list names the scheme {wishes.scheme!r}, which {self.name} does not have: all schemes "
+                "were tried"
+            )
 
     def _refuse_unknown(self, names: Sequence[str]) -> None:
         """Refuses entries of the keep-list that name no node at all."""
@@ -216,9 +222,9 @@ class Trying:
             found, stored, eight = self.seen.nearest()
         else:
             found, stored, eight = kept, method.stored(work, kept), method.eight(work, kept)
-        idle = "it has no large weights" if work.scheme == method.last_scheme(work) != "" else ""
-        needed = self._needed if kept is not None else "the nearest model keeps it"
-        narrow = needed if kept is not None else "it is so in the nearest model"
+        idle = "the layer has no large weights" if work.scheme == method.last_scheme(work) != "" else ""
+        needed = self._needed if kept is not None else "the model with the best score keeps this layer"
+        narrow = needed if kept is not None else "as in the model with the best score"
         shown = []
         for one in layers:
             reasons = {"kept": "", "weights": "", "eight": ""}
@@ -307,7 +313,7 @@ def nothing(name: str, method: Method, work: Work) -> OnnxsmithError:
     if other and ir.DataType.FLOAT not in dtypes:
         return problem(
             "quantize/nothing",
-            f"the model is in {other}, and {name} is made of float32",
+            f"the model is in {other}, but {name} is made from a float32 model",
             where=largest_weights(work.model, other),
             why=f"its weights are in {other}",
             fix="start from the float32 model: `onnxsmith inspect MODEL --weights` shows the dtypes"
@@ -344,7 +350,7 @@ def _other(work: Work, name: str) -> str:
             return f"give --to {other}, which changes nodes of this model"
         is_changed = is_changed or bool(changed)
     if is_changed:
-        return "keep the model as it is: it has too few weights for a smaller file"
+        return "keep the model as it is: it has so few weights that the file would not become smaller"
     return "keep the model as it is: neither int8, int4 nor float16 changes a node of it"
 
 
@@ -368,5 +374,5 @@ def no_method(model: ir.Model, notes: Sequence[str]) -> OnnxsmithError:
         "no method changes this model",
         where=largest_weights(model, ""),
         why="; ".join(notes)[:_LONG],
-        fix="keep the model as it is; or give one --to, whose message has the reason and what helps",
+        fix="keep the model as it is; or give one --to, for a message with the reason and a fix for that method",
     )

@@ -236,18 +236,21 @@ def _unit(node: ir.Node, index: int, name: str, operators: Operators, to: ir.Dat
     if any(v is not None and v.type is not None and not isinstance(v.type, ir.TensorType) for v in _values(node)):
         return "sequences and optional values are not converted"
     if node.op_type in walk.RANDOM and not node.domain:
-        return "it draws random numbers, which would differ in another dtype"
+        return "the node draws random numbers, which would differ in another dtype"
     known = operators.of(node)
     if known is None:
-        return "neither onnx nor the runtime has a schema for it"
+        return "neither onnx nor the runtime has a schema for the operator"
     if _is_open(node, known, to):
-        return "the dtype of one of its values is unknown"
+        return "the dtype of one of its inputs or results is unknown"
     free = _variables(node, known, to)
     inputs = tuple(i for i, v in enumerate(node.inputs) if _is_float(v) and _type(known.input(i)) in free)
     outputs, attribute = _outputs(node, known, free, to)
     if not inputs and not outputs:
         later = _later(node, operators, to)
-        return f"the operator has no {to.name.lower()} {f'before opset {later}' if later else 'by its schema'}"
+        return (
+            f"the operator does not support {to.name.lower()} "
+            f"{f'before opset {later}' if later else 'according to its schema'}"
+        )
     return Unit(index, name, walk.op_name(node), inputs, outputs, attribute)
 
 

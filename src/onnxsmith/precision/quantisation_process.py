@@ -202,7 +202,7 @@ class Arithmetic:
             raise problem(
                 "quantize/too-large",
                 f"the model is too large for {self._engine.title}",
-                where=f"{self._weight:,} bytes of weights; at most {most:,} are taken",
+                where=f"{self._weight:,} bytes of weights; the method accepts at most {most:,}",
                 fix="try another --to: int8, int8-dynamic, int4",
             )
 

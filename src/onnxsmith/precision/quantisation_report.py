@@ -48,13 +48,13 @@ def not_met(tried: Tried, given: Given, before: Scored, most: int) -> Problem:
     had, bound, *best = told_apart(
         before.value, given.budget.bound(before.value, score.better), *(one.score for one in order[:1])
     )
-    nearest = f"; the nearest reaches {best[0]} and {_keeps(order[0])}" if order else ""
+    nearest = f"; the best of them has the score {best[0]} and {_keeps(order[0])}" if order else ""
     is_spent = tried.evaluations >= most
-    rest = "others were not tried" if is_spent else "and the search has no other to try"
+    rest = "others were not tried" if is_spent else "and the search has no other list to try"
     return problem(
         "quantize/budget-not-met",
         f"none of the {tried.name} models that were tried meets the budget",
-        where=f"{score.title} {had}, at worst {bound} is allowed",
+        where=f"{score.title} {had}; the budget allows {bound} at worst",
         why=f"{several(tried.evaluations, 'keep-list')} of at most {most} were evaluated, {rest}{nearest}",
         fix=", or ".join(
             [

@@ -128,7 +128,7 @@ def _of_outputs(score: Score, budget: Budget, interface: Signature) -> Agreement
     if not isinstance(score, Agreement):
         raise problem(
             "quantize/budget",
-            "budgets of single outputs belong to the agreement of the outputs",
+            "only the metric agreement accepts a budget for each output",
             where=f"--metric {score.title}",
             fix="leave --metric out, or give one budget",
         )
@@ -149,9 +149,9 @@ def refuse_without_data(request: Request) -> None:
     if request.data is None and request.calibration is None and score.needs_data:
         raise problem(
             "quantize/no-data",
-            "the metric has no data to be measured on",
+            "the metric needs data",
             where=f"--metric {request.metric}" if isinstance(request.metric, str) else score.title,
-            why="without data, inputs are generated: they are noise, which the metric cannot score",
+            why="without data, the inputs are generated noise, which the metric cannot score",
             fix=f"give {GIVE_DATA}; or leave out --metric to measure the agreement of the outputs",
         )
 
@@ -195,10 +195,11 @@ def _divided(
         if twin is not None:
             raise problem(
                 "quantize/same-data",
-                "a sample of the test is one of the calibration, too",
+                "a test sample is also a calibration sample",
                 where=f"{sample.name} = {twin}",
                 why="a score on calibration data says nothing about other data",
-                fix="give other samples as --calibration, or leave it out: then every fourth sample of --data is used",
+                fix="give other samples as --calibration; or leave --calibration out, so that every fourth sample "
+                "of --data is used",
             )
     return limited, data, notes
 
@@ -226,7 +227,7 @@ def _generated(
             steps = carried_state.generated(model, session, states, request.sizes, request.seed)
             if all(is_finite(value) for _, outputs in in_order(steps, session) for value in outputs.values()):
                 return steps, (carried_state.note(states, sum(1 for _ in steps)),)
-            refused = "an output is not finite then"
+            refused = "an output is not finite when states are carried"
         except OnnxsmithError as error:
             refused = error.problem.what
     generator = Generator.for_model(inferred(model)[0]).under(interface)
@@ -241,7 +242,7 @@ def _generated(
     samples = [Sample(dict(run.feed.values), None, run.feed.label) for run in usable]
     notes: tuple[str, ...] = (
         (
-            f"generated inputs on which the model gives outputs that are not finite were left out: {left_out[0]}"
+            f"generated inputs were left out, because the model's outputs on them are not finite: {left_out[0]}"
             + (f" and {len(left_out) - 1} more" if left_out[1:] else ""),
         )
         if left_out
@@ -271,11 +272,11 @@ def refuse_random(model: ir.Model, scoring: Scoring, session: Session) -> None:
             "quantize/random",
             "the model computes other outputs when it runs again on the same sample",
             where=f"output {name}, {sample.name}",
-            why=f"it draws random numbers: {first_few(drawing, _SHOWN)}"
+            why=f"the model draws random numbers: {first_few(drawing, _SHOWN)}"
             if drawing
             else "an operator computes other numbers in each run",
-            fix="export the network in evaluation mode, without these operators; a score that changes from run to run "
-            "judges no model",
+            fix="export the network in evaluation mode, without these operators; a score that changes from run to "
+            "run cannot judge a model",
         )
 
 
@@ -296,7 +297,7 @@ def _score(given: Any) -> Score:
         raise problem(
             "quantize/unknown-metric",
             f"no metric is called {given!r}",
-            fix=f"give one of: {', '.join(known)}; or file.py:function that takes the predictions and the labels",
+            fix=f"give one of: {', '.join(known)}; or file.py:function, a function of the predictions and the labels",
         )
     return Own(factory.function(given) if isinstance(given, str) else given)
 
@@ -317,9 +318,9 @@ class Own(Score):
         if better not in ("higher", "lower"):
             raise problem(
                 "quantize/metric",
-                f"the metric's attribute better is {better!r}",
+                f"the metric's attribute `better` is {better!r}",
                 where=self.title,
-                why='it says whether a higher or a lower score is better, and is "higher" where it is missing',
+                why='`better` says whether a higher or a lower score is better; without it, "higher" is assumed',
                 fix=f'write {self.title}.better = "lower" or "higher"',
             )
         code = getattr(function, "__code__", None)
@@ -348,7 +349,8 @@ def refuse_worthless(scored: Scored, score: Score, *, is_real: bool = True) -> N
             "quantize/metric",
             f"the score of the given model is {value:.6g}, as if it were always wrong",
             where=score.title,
-            why=f"any other model would meet a budget; a prediction is {score.expects}",
+            why="with such a score, any other model would meet the budget; the metric expects as a prediction: "
+            f"{score.expects}",
             fix="check the labels, --preprocess and --decode on a few samples: `onnxsmith run MODEL --input …` shows "
             "the outputs",
         )
@@ -363,37 +365,44 @@ def _no_number(scored: Scored, score: Score, *, is_real: bool) -> OnnxsmithError
     giver = f"the metric function {score.title}" if is_own else score.title
     count = len(scored.numberless)
     items = f"{', '.join(scored.numberless[:_SHOWN])}{', …' if count > _SHOWN else ''}"
-    alone = f"{giver} gives no number for {count} of {several(scored.samples, 'sample')} alone: {items}"
+    alone = f"{giver} returns no number for {count} of {several(scored.samples, 'sample')}, each scored alone: {items}"
     outputs = f"the outputs of the model are finite on all {several(scored.samples, 'sample')}"
     if scored.broken:
         outputs = (
-            f"the model gave outputs that are not finite on {scored.broken} of {several(scored.samples, 'sample')}, "
-            f"the first is {scored.which}"
+            f"the model returned outputs that are not finite on {scored.broken} of "
+            f"{several(scored.samples, 'sample')}, first on {scored.which}"
         )
         if scored.spoiled:
             listed = first_few(scored.spoiled, _SHOWN)
-            outputs += f"; the inputs of {several(len(scored.spoiled), 'sample')} hold NaN or infinity: {listed}"
+            outputs += f"; the inputs of {several(len(scored.spoiled), 'sample')} contain NaN or infinity: {listed}"
             fix = f"correct these samples, or leave them out of the data: {', '.join(scored.spoiled[:_LISTED])}"
             if len(scored.spoiled) > _LISTED:
                 fix += f", and {len(scored.spoiled) - _LISTED} more"
         elif is_real:
-            fix = "correct the model: the inputs of these samples are finite; or leave the samples out of the data"
+            fix = (
+                "correct the model, because the inputs of these samples are finite; or leave these samples out of "
+                "the data"
+            )
         else:
             fix = f"the inputs were generated: give inputs that the model is made for, {GIVE_DATA}"
     elif scored.undecoded:
         listed = ", ".join(scored.undecoded[:_SHOWN])
-        outputs += f", and what the decoding makes of them is not finite on {len(scored.undecoded)} of them: {listed}"
-        fix = "correct the function that decodes; call it in Python on what `onnxsmith run` gives"
+        outputs += f", but the decoded predictions are not finite on {len(scored.undecoded)} of these samples: {listed}"
+        fix = "correct the decoding function; to test it, call it in Python on the outputs of `onnxsmith run`"
     elif is_own:
-        fix = f"make {score.title} return a number for these samples: call it in Python on what `onnxsmith run` gives"
+        fix = (
+            f"make {score.title} return a number for these samples; to test it, call it in Python on the outputs of "
+            "`onnxsmith run`"
+        )
     else:
         fix = "check the labels and --decode on a few samples"
     places = (score.source if isinstance(score, Own) else score.title, alone if count else "")
     return problem(
         "quantize/metric",
-        f"{giver} gave {scored.value} for the given model",
+        f"{giver} returned {scored.value} for the given model",
         where="; ".join(part for part in places if part),
-        why=f"{outputs}; nothing can be measured against {scored.value}; a prediction is {score.expects}",
+        why=f"{outputs}; no other score can be compared with {scored.value}; the metric expects as a prediction: "
+        f"{score.expects}",
         fix=fix,
     )
 
@@ -417,4 +426,6 @@ def unused_labels(samples: Samples, session: Session) -> tuple[str, ...]:
         is_one = prediction.size == 1 and not top1.unfit(prediction, sample.label, outputs)
         metric, when = ("top1", " as classes") if is_one else ("", "")
     told = f"--metric {metric} uses them{when}" if metric else "a --metric that fits the labels uses them"
-    return (f"the data has labels, which are not used: the score compares with the given model; {told}",)
+    return (
+        f"the labels in the data are not used, because the score compares with the outputs of the given model; {told}",
+    )

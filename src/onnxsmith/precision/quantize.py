@@ -295,7 +295,10 @@ class _Quantising:
         name, method = tried.name, tried.method
         notes = [*ready.notes, *tried.notes]
         if self.request.target is not None and not method.has_forms:
-            notes.append(f"the target makes no difference to {name}: `onnxsmith check` says whether it takes the file")
+            notes.append(
+                f"{name} writes the same file for every target; `onnxsmith check` shows whether the target accepts "
+                "the file"
+            )
         notes += self._raised(tried)
         form = f"{MODEL}{SIMPLIFIED if ready.is_simplified else AS_GIVEN}"
         tried = replace(tried, notes=tuple(notes), settings=(*tried.settings, form))
@@ -328,8 +331,8 @@ class _Quantising:
             f"{self.runtime.title} crashes on the {tried.name} file",
             where=said.where,
             why=said.what,
-            fix="try another --to; or keep the layers that are to blame in float32: `echo LAYER > wide.txt`, then add "
-            "--keep wide.txt, with the name of a layer in the place of LAYER",
+            fix="try another --to; or keep the layers that cause the crash in float32: `echo LAYER > wide.txt`, "
+            "then add --keep wide.txt, with a layer's name in place of LAYER",
         )
 
     def declared(self, best: Outcome) -> Outcome:
@@ -349,7 +352,7 @@ class _Quantising:
         before = opsets.of(self.loaded)
         after = opsets.of(tried.model) if tried.model is not None else before
         why = tried.method.opset_why(self._form)
-        return [f"opset raised from {before} to {after}, because {why}"] if after > before else []
+        return [f"model converted from opset {before} to {after}, because {why}"] if after > before else []
 
     def _ready(self, opset: int) -> Prepared:
         """Returns the prepared model. It is simplified, unless that uses up too much of the budget or merges nodes of
@@ -372,7 +375,7 @@ class _Quantising:
         names = [node.name or "" for node in walk.all_nodes(model)]
         lost = [one for one in map(bare, self._keep) if not matching(one, names)]
         if lost and all(matching(one, labels(self.loaded)) for one in lost):
-            return f"{lost[0]}, which is on the keep-list, would be merged with other nodes"
+            return f"{lost[0]} is on the keep-list, but would be merged with other nodes"
         if self._wishes.model == SIMPLIFIED:
             return ""  # the list was made for the simplified model, so the budget does not matter
         return "" if self._is_as_good(model) else "that changes the score"
@@ -421,7 +424,7 @@ def unmerged(model: ir.Model, opset: int, name: str) -> Prepared:
     """Prepares the model for a method without simplifying it."""
     with stage("prepare"):
         plain = prepared(model, opset=opset, simplified=False)
-    return replace(plain, notes=(*plain.notes, f"not simplified first: the {name} file is smaller without it"))
+    return replace(plain, notes=(*plain.notes, f"not simplified first: without this, the {name} file is smaller"))
 
 
 def smallest(
@@ -490,7 +493,9 @@ def slimmed(model: ir.Model, given: ir.Model) -> tuple[str, ...]:
     if not gone:
         return ()
     removed = f"{gone:,} characters of metadata on the origins of nodes were removed"
-    return (f"{removed}, so the file is smaller by more than the weights; modules and lines stay",)
+    return (
+        f"{removed}, so the file shrank by more than the weights; the names of torch modules and source lines are kept",
+    )
 
 
 def _silent(model: ir.Model) -> Iterator[ir.Value]:

@@ -48,7 +48,7 @@ class Schemes:
         if not work.asked_scheme and not work.asked_way:
             return False
         work.scheme, work.kept_as, work.is_asked = work.asked_scheme, work.asked_way, True
-        why_not = "is out of the budget"
+        why_not = "exceeds the budget"
         with stage("search"):
             try:
                 if self.seen.meets(always):
@@ -58,7 +58,7 @@ class Schemes:
                     raise
                 why_not = f"was refused: {error.problem.why}"[:WORDS]
         work.scheme, work.kept_as, work.is_asked = "", "", False
-        work.notes.append(f"the scheme that the keep-list names {why_not}; others were tried")
+        work.notes.append(f"the scheme that the keep-list names {why_not}; other schemes were tried")
         return False
 
     def _choose(self, always: Keep) -> None:

@@ -63,9 +63,9 @@ class Power:
     @property
     def notes(self) -> tuple[str, ...]:
         """Says it in the report."""
-        others = f"; it does not notice {', '.join(self.blind)}" if self.blind else ""
+        others = f", but not {', '.join(self.blind)}" if self.blind else ""
         said = (f"the score notices planted damage: {', '.join(self.moves)}{others}",) if self.moves else ()
-        return (*said, *(f"the power of the score was not tested with {one}" for one in self.untried))
+        return (*said, *(f"whether the score notices damage was not tested with {one}" for one in self.untried))
 
 
 def measured(model: ir.Model, given: Given, before: Scored, runtime: Runtime, *, is_accepted: bool = False) -> Power:
@@ -299,19 +299,20 @@ def _refuse_wrong_unit(given: Given, before: Scored) -> None:
     if at_cap and score.cap is not None and not budget.is_share and budget.amount < score.cap - _NEVER:
         raise problem(
             "quantize/blind-score",
-            f"a budget of {budget} below the cap of {score.cap:g} requires {score.title} {score.cap - budget.amount:g}",
+            f"a budget of {budget} below the largest possible score of {score.cap:g} requires {score.title} "
+            f"{score.cap - budget.amount:g}",
             where=f"{score.title} {before.value:.6g}, budget {budget}",
-            why="equal outputs have the cap; the labels are the outputs of the given model, and no narrow model has "
-            f"more than {_NEVER:g}",
+            why="only equal outputs have the largest score: the labels are the outputs of the given model, and no "
+            f"narrow model has more than {_NEVER:g}",
             fix=f"give the difference that is allowed: --budget {score.cap - _GOOD:g}, which requires {_GOOD:g}; or "
             "leave --metric out",
         )
     if at_cap and score.cap is not None and budget.is_share:
         raise problem(
             "quantize/blind-score",
-            f"{score.title} is at its cap of {score.cap:g}, so a share of it cannot be a budget",
+            f"{score.title} has its largest possible value, {score.cap:g}, so a share of the score cannot be a budget",
             where=f"budget {budget}",
-            why="equal outputs have this score; a narrow model has much less, however good it is",
+            why="only equal outputs have this score; even a good narrow model has a much lower score",
             fix=f"give the difference that is allowed: --budget {score.cap - _GOOD:g}, which requires {_GOOD:g}; or "
             "leave --metric out",
         )
@@ -322,8 +323,8 @@ def _refuse_wrong_unit(given: Given, before: Scored) -> None:
         share = f"--budget {budget.amount:g}%" if is_meant else "--budget 1%"
         raise problem(
             "quantize/blind-score",
-            f"a budget of {budget} allows the worst score there is",
-            where=f"{score.title} {before.value:.6g}, the worst is {score.worst:g}",
+            f"a budget of {budget} allows even the worst possible score",
+            where=f"{score.title} {before.value:.6g}; the worst possible value is {score.worst:g}",
             why="any model would meet it",
             fix=f"give a share of the score: {share}; or --write-unsure, if any score will do",
         )
@@ -343,7 +344,7 @@ def _blind(given: Given, held: Pairs, what: str, before: Scored) -> OnnxsmithErr
     inputs = {digest(one) for one in itertools.islice(scoring.limited(), len(held))}
     labels = [repr(np.asarray(label).tolist()) for _, label, _ in held] if scoring.has_labels else []
     outputs = [one for one, _, _ in held]
-    reason = f"it stays within {given.budget} with {what}"
+    reason = f"with {what}, the score still meets the budget {given.budget}"
     if len(held) > 1 and len(inputs) == 1:
         reason, fix = f"all {samples} are equal", f"give samples that differ: {GIVE_DATA}"
     elif len(held) > 1 and labels and len(set(labels)) == 1:
@@ -351,24 +352,27 @@ def _blind(given: Given, held: Pairs, what: str, before: Scored) -> OnnxsmithErr
         fix = f"give samples with labels of several classes: {GIVE_DATA}"
     elif len(held) > 1 and all(_same(one, outputs[0]) for one in outputs[1:]):
         reason = f"the outputs of the given model are the same for all {samples}"
-        fix = "look at the model and at --preprocess: `onnxsmith run MODEL --input …` shows the outputs"
+        fix = "check the model and --preprocess: `onnxsmith run MODEL --input …` shows the outputs"
     elif scoring.decode is not None and len(held) > 1 and _is_one_prediction(given, held):
         reason = f"--decode gives the same prediction for all {samples}"
-        fix = "correct the function: call it in Python on what `onnxsmith run` gives"
+        fix = "correct the function; to test it, call it in Python on the outputs of `onnxsmith run`"
     elif scoring.has_labels and what in ("outputs of other samples", _CHANCE):
-        reason = f"it is hardly better than with {what}" if what == _CHANCE else reason
+        reason = f"the score is hardly better than with {what}" if what == _CHANCE else reason
         fix = "check that the labels belong to these samples, and that the metric reads them; or give more samples: "
         fix += GIVE_DATA
         if scoring.score.reads_first and scoring.decode is None and len(outputs[0]) > 1:
             first = next(iter(outputs[0]))
-            fix = f"{scoring.score.title} reads the first output, {first}: --decode chooses another; or {fix}"
+            fix = (
+                f"{scoring.score.title} reads the first output, {first}: add --decode to choose another output; or "
+                f"{fix}"
+            )
     elif not isinstance(scoring.score, Agreement) and not scoring.has_labels:
-        fix = "leave --metric out: the agreement of all outputs, relative to their spread, is measured then"
+        fix = "leave --metric out, to measure the agreement of all outputs relative to their spread"
     else:
         fix = f"give a smaller budget, another --metric or more samples: {GIVE_DATA}"
     return problem(
         "quantize/blind-score",
-        f"the score cannot tell a damaged model from the given one: {reason}",
+        f"the score cannot distinguish a damaged model from the given model: {reason}",
         where=f"{scoring.score.title} {before.value:.6g}, budget {given.budget}",
         why="any model would meet this budget",
         fix=f"{fix}; or --write-unsure, if any score will do",

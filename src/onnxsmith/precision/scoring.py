@@ -70,7 +70,8 @@ class Scoring:
                 f"{missing} of {len(found)} samples have no label",
                 where=f"{', '.join(unlabelled[:3])}{', …' if missing > 3 else ''}",
                 why=f"the test is {self.samples.described}",
-                fix="give each sample a label, or none: the float32 model's predictions are the labels then",
+                fix="give a label to each sample, or to none: without labels, the predictions of the float32 model "
+                "become the labels",
             )
         self.has_labels = missing == 0
         if not self.has_labels:
@@ -90,7 +91,7 @@ class Scoring:
         return problem(
             "quantize/no-data",
             "there is no sample to test on",
-            why=f"the data has {several(spent, 'sample')}; calibration uses the first of each four" if spent else "",
+            why=f"the data has {several(spent, 'sample')}; calibration uses one of every four samples" if spent else "",
             fix=f"give {'two samples or more, better a hundred' if spent else 'some'}: {GIVE_DATA}",
         )
 
@@ -173,7 +174,7 @@ class Scoring:
             shapes = (f"{name} {list(np.shape(value))}" for name, value in sample.feeds.items())
             raise problem(
                 "quantize/data",
-                "a sample gives an empty prediction, of which there is no score",
+                "a sample has an empty prediction, which has no score",
                 where=sample.name,
                 why=f"its inputs are {', '.join(shapes)}",
                 fix="leave the sample out",
@@ -195,10 +196,12 @@ class Scoring:
         found = np.asarray(label)
         if not self.score.needs_data and found.size == 1 and found.dtype.kind in "biufOUS":  # one class, not a vector
             return (
-                "leave --metric out, which compares with the outputs of the given model and reads no labels; or give "
+                "leave --metric out, to compare with the outputs of the given model without labels; or give "
                 "--metric top1, if the labels are classes"
             )
-        return "correct the labels; or give --decode file.py:function, which makes predictions that are like them"
+        return (
+            "correct the labels; or give --decode file.py:function, to make predictions of the same form as the labels"
+        )
 
     def _decoded(self, outputs: Mapping[str, Any], name: str) -> Any:
         if self.decode is None:
@@ -211,8 +214,8 @@ class Scoring:
                 "the function that decodes the outputs failed",
                 where=factory.user_line(error) or name,
                 why=f"{type(error).__name__}: {error}",
-                fix=f"correct it for the outputs, which it gets by name, as arrays: {_listed(outputs)}; or leave "
-                "--decode out",
+                fix=f"correct this function; its argument maps names of outputs to arrays: {_listed(outputs)}; or "
+                "leave --decode out",
             ) from error
 
 
@@ -277,7 +280,7 @@ class Budget:
             if not one.is_share or not 0 < one.amount < 1:
                 raise problem(
                     "quantize/budget",
-                    f"{part.strip()!r} is no budget of an output",
+                    f"{part.strip()!r} is not a budget of an output",
                     why="the agreement of an output is a share of its variation",
                     fix="give a share between 0 and 100%: --budget y=1%,h=5%",
                 )

@@ -18,7 +18,7 @@ def refuse_quantised(model: ir.Model, where: str) -> tuple[str, ...]:
     """Refuses a model that is quantised already. Returns a note on weights that are, if most are not."""
     found = quantisers(model)
     stored = list(integer_weights(model))
-    held = f"stored as integers, which a Cast and a Mul turn into floats: {several(len(stored), 'weight')}"
+    held = f"stored as integers that a Cast and a Mul turn into floats: {several(len(stored), 'weight')}"
     share = wide_share(model)
     if found or (stored and share < _WIDE):
         told = [f"{count} {name}" for name, count in found.items()] + ([held] if stored else [])
@@ -46,13 +46,13 @@ def refuse_unfit(model: ir.Model, methods: Mapping[str, Method]) -> None:
             "no method changes this model",
             where="the model has no weights in floats",
             why="each method changes weights of floats",
-            fix="keep the model as it is: it has too few weights for a smaller file",
+            fix="keep the model as it is: it has so few weights that the file would not become smaller",
         )
     if dtypes <= set(NARROW) and "int4" not in methods and not _widened_here(model):
         names = sorted(one.name.lower() for one in dtypes)
         raise problem(
             "quantize/nothing",
-            f"the model is in {' and '.join(names)}, and {', '.join(methods)} is made of float32",
+            f"the model is in {' and '.join(names)}, but {', '.join(methods)} is made from a float32 model",
             where=largest_weights(model, names[0]),
             fix="start from the float32 model; or --to int4, which also narrows weights of float16",
         )

@@ -86,7 +86,7 @@ class Evaluations:
             is_whole = keep == self.whole and self.work.scheme in self.method.schemes(self.work)
             if error.problem.id != "quantize/cannot-run" or is_whole:
                 raise  # all layers are changed: it may be because of a few
-            said = f"a variant was refused: {error.problem.why}"[:WORDS]
+            said = f"the runtime refused a variant: {error.problem.why}"[:WORDS]
             self.work.notes += [said] if said not in self.work.notes else []
             scored = Scored(math.nan, 0)  # the next list keeps more layers
         meets = self._allows(scored)

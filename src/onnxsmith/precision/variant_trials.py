@@ -39,7 +39,11 @@ class Trial:
     def __str__(self) -> str:
         if self.passed:
             return "within tolerance"
-        far = f"; its worst element is off by {self.found.worst_rel:.2g} of its scale" if self.found.worst_rel else ""
+        far = (
+            f"; the worst element differs by {self.found.worst_rel:.2g} of the output's scale"
+            if self.found.worst_rel
+            else ""
+        )
         return f"{self.output}: {self.found.reason}{far} ({self.input})"
 
 

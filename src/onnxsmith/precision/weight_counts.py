@@ -94,7 +94,7 @@ def own_defaults(model: ir.Model) -> tuple[ir.Model, int]:
 def said_constant(count: int) -> str:
     """Returns a note on weights that were graph inputs; "" if there are none."""
     return (
-        f"{count} weights were graph inputs too, which a caller could replace: they are constants now" if count else ""
+        f"{count} weights were also graph inputs, which a caller could replace; now they are constants" if count else ""
     )
 
 
@@ -102,4 +102,4 @@ def replaceable(model: ir.Model) -> str:
     """Returns a note on weights that are graph inputs as well; "" if there are none."""
     held = [value for value in model.graph.inputs if value.name in model.graph.initializers]
     few = sum(value.dtype == ir.DataType.FLOAT for value in held)
-    return f"{few} weights are graph inputs too, so a caller may replace them: they stay in float32" if few else ""
+    return f"{few} weights are also graph inputs, so a caller may replace them: they stay in float32" if few else ""

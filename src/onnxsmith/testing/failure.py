@@ -54,7 +54,7 @@ def _misspelled(error: Exception) -> Problem | None:
         return None
     frame = traceback.extract_tb(error.__traceback__)[-1]
     is_call = Path(frame.filename).name == "assertions.py" and Path(frame.filename).parent == Path(__file__).parent
-    return Problem("gate/option", str(error), fix="leave it out, or correct its name") if is_call else None
+    return Problem("gate/option", str(error), fix="leave the option out, or correct its name") if is_call else None
 
 
 def _filled(found: Problem, files: Mapping[str, Any]) -> Problem:

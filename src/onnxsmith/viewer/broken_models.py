@@ -55,7 +55,7 @@ class Faults:
         lines = [f"the file is broken: {'; '.join(text for text in said if text)}"]
         if self.unmade:
             one = len(self.unmade) == 1
-            lines.append(f"nothing makes the graph {'output' if one else 'outputs'} {', '.join(self.unmade)}")
+            lines.append(f"no node computes the graph {'output' if one else 'outputs'} {', '.join(self.unmade)}")
         return [*lines, f"marked are {marked}"] if marked else lines
 
     def overlay(self, shown: Viewed) -> scene.Overlay | None:
@@ -104,7 +104,7 @@ def _mark(model: ir.Model, found: Faults) -> None:
     for graph in walk.graphs_and_functions(model):
         early, cycles = in_order(graph)
         for node, maker in early:
-            found.marks[node] = EARLY, f"it stands before {node_label(maker)}, whose result it reads"
+            found.marks[node] = EARLY, f"this node stands before {node_label(maker)}, whose result it reads"
         for cycle in cycles:
             said = " → ".join(node_label(one) for one in [*cycle[:6], *(cycle[:1] if len(cycle) <= 6 else ())])
             said += " → …" if len(cycle) > 6 else ""
@@ -113,7 +113,7 @@ def _mark(model: ir.Model, found: Faults) -> None:
     for node, name, given in _bodies(model):
         unmade = [value.name or "" for value in given if captures.is_undefined(value)]
         if unmade and node not in found.marks:
-            found.marks[node] = UNDEFINED, f"in {name} nothing makes the result {', '.join(unmade)}"
+            found.marks[node] = UNDEFINED, f"in {name}, no node computes the result {', '.join(unmade)}"
     for node in walk.all_nodes(model):
         if node not in found.marks:
             found.marks.update((node, mark) for mark in _of(node))
@@ -139,7 +139,7 @@ def _of(node: ir.Node) -> Iterator[tuple[str, str]]:
     absent = [one for one in read if one.const_value is not None and not _whole(one.const_value)]
     if absent:
         files = dict.fromkeys(str(getattr(one.const_value, "location", "")) for one in absent)
-        yield MISSING, f"{', '.join(one.name or '' for one in absent)}: no values in {', '.join(files)}"
+        yield MISSING, f"{', '.join(one.name or '' for one in absent)}: the values are missing in {', '.join(files)}"
 
 
 def _whole(tensor: ir.TensorProtocol) -> bool:

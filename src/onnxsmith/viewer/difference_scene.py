@@ -129,7 +129,7 @@ def _quantised(one: ir.Node, other: ir.Node) -> tuple[list[str], bool]:
         gap = _gap(plain.const_value, maker, integers.const_value.nbytes)
         if gap == 0:
             continue
-        off = f", which gives other values, by at most {gap:.3g}" if gap is not None else ""
+        off = f", which changes the values by at most {gap:.3g}" if gap is not None else ""
         said.append(_read(place, value_type(integers), makers[0] is not None) + off)
         is_weight = True
     return said, is_weight

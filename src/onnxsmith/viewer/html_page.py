@@ -83,9 +83,9 @@ def file_of(name: str) -> Path:
         exported = f"`onnxsmith export {shlex.quote(name)} -o exported.onnx`, and give exported.onnx in place of {name}"
         raise problem(
             "view/no-file",
-            "--view shows a model file, and the command has none",
+            "--view shows a model file, but this command has no model file",
             where=name or "no output file",
-            why="a torch model is code, which has no nodes to show" if is_torch else "no file was written",
+            why="a torch model is code and has no nodes to show" if is_torch else "no file was written",
             fix=f"leave --view out; or export the model first: {exported}" if is_torch else "leave --view out",
         )
     return path

@@ -130,7 +130,8 @@ def described(tensors: Sequence[ir.TensorProtocol | None], limit: int = MOST_BYT
     notes = []
     if left:
         notes.append(
-            f"no statistics of {several(left, 'weight')} ({size(left_bytes)}): {size(spent)} of the others were read"
+            f"no statistics of {several(left, 'weight')} ({size(left_bytes)}), because the limit was reached: "
+            f"{size(spent)} of other weights were read"
         )
     missing = sum(tensor is None or not readable(tensor) for tensor in tensors)
     if missing:

@@ -64,15 +64,15 @@ def read(source: str | Path | Report) -> Given:
     path = Path(source)
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise OSError(f"it has more than {_MOST_BYTES >> 20} MB")
+            raise OSError(f"the file has more than {_MOST_BYTES >> 20} MB")
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise problem(
             "report/unreadable",
             "this is not an onnxsmith report",
             where=str(source),
-            why="it is no text" + ("; it is a model" if path.suffix == ".onnx" else ""),
-            fix="give the file that a command wrote with --json; a second model goes without --with: "
+            why="the file is not text" + ("; it is a model" if path.suffix == ".onnx" else ""),
+            fix="give the file that a command wrote with --json; to show a second model, leave --with out: "
             "`onnxsmith view one.onnx two.onnx`",
         ) from error
     except (OSError, ValueError) as error:
@@ -81,8 +81,7 @@ def read(source: str | Path | Report) -> Given:
             "the report cannot be read",
             where=str(source),
             why=str(error),
-            fix=near_files(path)
-            or f"let a command write it: `onnxsmith check MODEL --json > {shlex.quote(str(path))}`",
+            fix=near_files(path) or f"write a report first: `onnxsmith check MODEL --json > {shlex.quote(str(path))}`",
         ) from error
     try:
         return Given(Report.from_json(text), str(source))
@@ -138,11 +137,14 @@ def _without_figures(given: Given, known: Iterable[str]) -> OnnxsmithError:
     failed = "; ".join(f"{trouble.id}: {trouble.what}" for trouble in given.report.problems)
     return problem(
         "view/no-figures",
-        f"the report of {given.report.command} has no figures of nodes",
+        f"the report of {given.report.command} has no figures for nodes",
         where=given.name,
         why=f"the command failed: {failed}"
         if given.report.verdict is Verdict.FAILED
-        else f"shown are the parts {', '.join(name.replace('-', '_') for name in known)}, and program",
+        else (
+            f"only these parts of a report have figures: {', '.join(name.replace('-', '_') for name in known)}, and "
+            "program"
+        ),
         fix="`onnxsmith explain view/no-figures` lists the commands and options that write them",
     )
 
@@ -153,17 +155,17 @@ def _of_another(given: Given, hits: int, asked: int, models: Sequence[Viewed]) -
     there = next((one.path for one in given.report.models if one.path and Path(one.path).exists()), "")
     view = f"`{shlex.join(['onnxsmith', 'view', there, '--with', given.name])}`" if there else ""
     few = (
-        f"only {hits:,} of its {asked:,} names are nodes here"
+        f"only {hits:,} of its {asked:,} names are nodes of this model"
         if hits
-        else f"none of its {asked:,} names is a node here"
+        else f"none of its {asked:,} names is a node of this model"
     )
     return problem(
         "view/other-model",
         f"the report is of another model: {few}",
         where=given.name,
-        why=f"the report is of {files}" if files else "the report does not say which file it is of",
-        fix=f"view the model that the report is of{view and f': {view}'}; or run {given.report.command} on {shown}, "
-        f"with --json, and give that report",
+        why=f"the report is about {files}" if files else "the report does not say which file it is about",
+        fix=f"view the model that the report is about{view and f': {view}'}; or run {given.report.command} on "
+        f"{shown}, with --json, and give that report",
     )
 
 
@@ -189,7 +191,7 @@ def _lay(
     said = [f"{given.name}: {one}" for one in how.remarks(part)]
     found.warnings += said
     if not layers and not said and names.found == names.asked:
-        found.warnings.append(f"{given.name}: {part.title} has no figure of a node")
+        found.warnings.append(f"{given.name}: {part.title} has no figure for a node")
     stranger = f", {origins[best].value}" if origins[best] in (Origin.OTHER, Origin.WEIGHTS) else ""
     for layer in layers:
         nodes = sorted(layer.figures)
@@ -274,10 +276,10 @@ def _why(names: Names, how: Overlaying, found: Origin) -> str:
     if how.made:
         return how.made
     if found is Origin.SAME:
-        return "the command named parts of a copy of the model"
+        return "the command reported on a copy of the model, which has other names"
     if len(names.absent) > _MANY * names.asked:
-        return "the report may be of another version of the model"
-    return "the report has no hash that says which version of the model it is of"
+        return "the report may be about another version of the model"
+    return "the report has no hash that identifies the version of the model"
 
 
 # Chooses which of two models a part of a report is laid over.

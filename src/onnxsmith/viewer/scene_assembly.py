@@ -71,7 +71,7 @@ def _read(sources: Sequence[Source]) -> _Models:
     for model, path in zip(models, paths, strict=True):
         with stage("shapes"):
             if faults is not None and faults.of_graph:
-                own, told, trouble = model, "as the file declares them, because the graph is broken", None
+                own, told, trouble = model, "shapes as the file declares them, because the graph is broken", None
             else:
                 own, told, trouble = with_shapes(model, own=path is not None)
         shown.append(viewed(own, path, told))

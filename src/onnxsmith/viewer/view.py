@@ -172,7 +172,7 @@ def _room(shown: Viewed, module: str) -> scene.Room:
             "view/no-module",
             f"{module!r} is a node with {len(bodies)} bodies",
             where=shown.scene.path or "the model",
-            why="a picture shows one level",
+            why="a picture can show only one level",
             fix=f"give one of them: {', '.join(f'--module {body.path}' for body in bodies)}",
         )
     known = [path for path in shown.aliases if path]
@@ -181,9 +181,9 @@ def _room(shown: Viewed, module: str) -> scene.Room:
         "view/no-module",
         f"no level of the model is called {module!r}",
         where=shown.scene.path or "the model",
-        why="a module with fewer than 3 nodes is drawn as its nodes, in the module around it"
+        why="a module with fewer than 3 nodes has no level of its own; its nodes are drawn in the surrounding module"
         if known
-        else "the model has one level: its nodes name no modules, and no blocks of it repeat",
+        else "the model has only one level, because its nodes name no modules and no block of nodes repeats",
         fix=f"similar: {', '.join(near)}" if known else "leave --module out: the whole graph is drawn",
     )
 

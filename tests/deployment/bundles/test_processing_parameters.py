@@ -76,7 +76,7 @@ def test_parameters_that_the_model_contradicts(tmp_path: Path) -> None:
     free = classifier(tmp_path, size="side")  # type: ignore[arg-type]
     assert refused(free, tmp_path / "o", task="image-classification") == (
         "bundle/task-mismatch",
-        ("say which size it was trained with: --size 224x224"),
+        ("give the size that the model was trained with: --size 224x224"),
     )
 
 

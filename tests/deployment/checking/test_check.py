@@ -109,7 +109,9 @@ def test_other_numbers_are_found(only: Any, wrong_on: Callable[[str], Path]) -> 
     only(Fake(lambda _m, feeds: Answer(Stage.RAN if feeds else Stage.BUILT), runtime="onnxruntime"))
     report, (one,) = checked(path, "fake")
     assert one.stage is Stage.RAN
-    assert one.why.startswith("onnxruntime is alone: openvino and tract agree with each other; its numbers differ from")
+    assert one.why.startswith(
+        "only onnxruntime differs: openvino and tract agree with each other; the outputs differ from"
+    )
     assert re.search(r"output y: .*, off by 0\.\d+ at a scale of 0\.\d+", one.why)
     assert report.verdict is not Verdict.DONE
     assert "fake ran, but returned other numbers" in report.headline
@@ -122,7 +124,7 @@ def test_a_reference_that_is_alone_is_named(only: Any, wrong_on: Callable[[str],
     only(Fake(lambda _m, feeds: Answer(Stage.RAN if feeds else Stage.BUILT), runtime="onnxruntime"))
     report, (one,) = checked(path, "fake")
     assert one.stage is Stage.AGREED
-    assert any(note.startswith("openvino is alone: onnxruntime and tract agree; ") for note in one.notes)
+    assert any(note.startswith("only openvino differs: onnxruntime and tract agree; ") for note in one.notes)
     assert report.verdict is Verdict.DONE
 
 
@@ -158,7 +160,7 @@ def test_undecided_nodes_are_counted_and_the_table_is_named() -> None:
     assert "TensorRT 10.15 does not support it; whether version 11 does is not in the table" in check.why
     notes = " ".join(check.notes)
     assert "the table (11.4, by the operators of 10.15) was read on 2026-11-24 from https://github.com/onnx" in notes
-    assert "the table says nothing about this: Which operators version 11 adds" in notes
+    assert "the table does not cover these points: Which operators version 11 adds" in notes
     assert "`trtexec --onnx=model.onnx`" in notes
 
 
@@ -287,8 +289,9 @@ def test_a_file_that_is_taken_at_fixed_sizes_only_is_refused_as_it_is(tmp_path: 
     told = onnxsmith.check(path, ["fake"], tmp_path / "f.onnx", fix=True)
     assert told.report.verdict is Verdict.DIFFERENT
     assert "fake refused the unchanged file, built with its sizes fixed (n=" in told.report.headline
-    assert "nothing was written: fake takes it at fixed sizes only; give the sizes of the file, as in --dim n=" in (
-        told.report.headline
+    assert (
+        "nothing was written: fake accepts the model only with fixed sizes; give these sizes, for example --dim n="
+        in (told.report.headline)
     )
     assert not (tmp_path / "f.onnx").exists()
     verify = onnxsmith.Verify(sizes={"n": 3})
@@ -302,7 +305,7 @@ def test_random_numbers_are_said_and_never_agree(tmp_path: Path, seed: str) -> N
     text = HEAD + f"g (float[4] x) => (float[4] y) {{ [rnd] r = RandomNormalLike{seed}(x) y = Add(x, r) }}"
     report, (one,) = checked(write(tmp_path, text), "onnxruntime")
     assert one.stage is Stage.RAN
-    assert "it draws random numbers (RandomNormalLike rnd)" in one.why
+    assert "the model draws random numbers (RandomNormalLike rnd)" in one.why
     assert report.verdict is Verdict.CANNOT_TELL
 
 
@@ -356,7 +359,10 @@ def test_the_first_node_with_a_wrong_shape_is_blamed(tmp_path: Path) -> None:
     ("fix", "told"),
     [
         ("npm install it; or use --runtime onnxruntime", "npm install it"),
-        ("use --runtime onnxruntime or --runtime reference", "leave this target out, or ask another with --target"),
+        (
+            "use --runtime onnxruntime or --runtime reference",
+            "leave this target out, or check another target with --target",
+        ),
         ("pip install it", "pip install it"),
     ],
 )

@@ -196,7 +196,7 @@ def test_a_file_with_repeated_node_names_is_fixed(tmp_path: Path) -> None:
     assert told.whole
     assert not told.nodes
     assert "2 nodes are called 'n'" in told.why
-    assert told.rewrite.startswith("nodes have names of their own")
+    assert told.rewrite.startswith("nodes renamed, so that every name is unique")
     done = onnxsmith.check(tmp_path / "m.onnx", ["onnxruntime"], tmp_path / "f.onnx", fix=True)
     assert done.report.verdict is Verdict.DONE, done.report.to_json()
 
@@ -242,7 +242,7 @@ def test_a_wrong_fix_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
     assert result.report.verdict is Verdict.DIFFERENT
     assert not (tmp_path / "f.onnx").exists()
-    assert "would take it with this rewrite, Fourier" in result.report.headline
+    assert "would accept the model with this rewrite, Fourier" in result.report.headline
     assert "but the result differs from the original" in result.report.headline
 
 

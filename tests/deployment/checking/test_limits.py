@@ -42,7 +42,7 @@ def test_without_an_input_only_loading_is_asked_for(tmp_path: Path, only: Any) -
 
     only(Fake(ask, runtime="onnxruntime"))
     report, (one,) = checked(write(tmp_path, text), "fake")
-    assert one.why.startswith("asked for loading only: no input was found")
+    assert one.why.startswith("only loading was tested, because no input was found")
     assert report.verdict is Verdict.CANNOT_TELL
 
 

@@ -83,7 +83,7 @@ def test_notes() -> None:
         g.output("same", x)
         g.output("y", x * 2)
     notes = " | ".join(g.result.report.notes)
-    assert "1 input that nothing reads: idle" in notes
+    assert "1 input that no node reads: idle" in notes
     assert "1 node that no output needs: neg (" in notes
     assert "test_build.py:" in notes
     assert "the output 'same' is the input 'x'" in notes
@@ -107,7 +107,7 @@ def test_a_shape_that_only_onnx_disputes() -> None:
 
     made = make()
     assert made.model.graph.outputs[0].shape == ["n", 3, 101, 2]
-    assert any("shape inference disagrees" in note for note in made.result.report.notes)
+    assert any("shape inference reports an error" in note for note in made.result.report.notes)
     with pytest.raises(OnnxsmithError, match="build/invalid"):
         make(verify=False)
 

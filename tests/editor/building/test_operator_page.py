@@ -127,7 +127,7 @@ def test_a_deprecated_form_that_a_runtime_knows_has_an_example_as_text(tmp_path:
 def test_a_deprecated_operator_has_an_example_of_its_last_opset() -> None:
     report = operator_page("Upsample")
     assert "opset=9" in report.part(OperatorView).example
-    assert any("the example is of opset 9" in note for note in report.notes)
+    assert any("the example uses opset 9" in note for note in report.notes)
 
 
 def test_an_operator_of_maps_has_no_example_and_says_so() -> None:

@@ -254,7 +254,7 @@ g (float[2, 4] x, float[4, 4] w, int64 n, bool go) => (float[2, 4] y)
     [
         ("five", "", "c", "160", ""),
         ("five", "yes", "c", "160", ""),
-        ("five", "go", "c", "160", "may end it earlier"),
+        ("five", "go", "c", "160", "may end the loop earlier"),
         ("n", "yes", "c", "32 · trips_walk", "unknown"),
         ("", "go", "c", "32 · trips_walk", "unknown"),
         ("endless", "yes", "go", "32 · trips_walk", "unknown"),
@@ -298,7 +298,7 @@ def test_the_larger_branch_is_counted_and_said() -> None:
                 else_branch = b () => (float[8, 4] q) { r = MatMul(x, w) q = MatMul(r, w) }> }""")
     )
     assert found.macs.at == 256
-    assert found.assumptions == ("If choose: counted else_branch, the larger branch at these sizes",)
+    assert found.assumptions == ("If choose: only else_branch was counted, the larger branch at these sizes",)
     assert found.peak.bytes.at == 4 * (32 + 16 + 32 + 32 + 32) + 1  # x, w, y, r and q; c
 
 

@@ -81,7 +81,7 @@ def test_nested_initializers_and_larger_constants_under_their_names(tmp_path: Pa
     }  # fmt: skip
     assert {name: list(value) for name, value in values.items()} == {name: list(v) for name, v in expected.items()}
     assert values["none"].dtype == np.int64
-    assert any("2 tensors got another name" in note and "v, v" in note for note in report.notes)
+    assert any("2 tensors renamed" in note and "v, v" in note for note in report.notes)
 
 
 def test_every_dtype_that_safetensors_has(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_small_integers_become_eight_bits(tmp_path: Path, suffix: str) -> None:
     report = inspect(
         model_with(i=np.array([-8, 7, 3], ml_dtypes.int4), u=np.array([0, 15, 9], ml_dtypes.uint4)), weights=file
     )
-    assert "stored as integers of 8 bits: i, u" in report.notes
+    assert "stored as 8-bit integers: i, u" in report.notes
     if suffix == ".npz":
         with np.load(file) as found:
             assert (found["i"].tolist(), found["u"].tolist()) == ([-8, 7, 3], [0, 15, 9])

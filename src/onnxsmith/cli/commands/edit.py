@@ -113,7 +113,7 @@ class Merge(Command):
             raise problem("edit/no-output", "no output file was given", fix="add -o merged.onnx")
         if self.wire and self.siblings:
             fix = "leave --siblings out, or leave --wire out"
-            raise problem("merge/no-joint", "--siblings joins no tensors, but --wire does", fix=fix)
+            raise problem("merge/no-joint", "--siblings connects no tensors, but --wire does", fix=fix)
         wires = {}
         for text in self.wire:
             source, equals, port = text.partition("=")

@@ -84,7 +84,7 @@ class Simplify(Command):
         "keep only this graph output; * stands for any characters in a name; repeatable", default=(), metavar="NAME"
     )
     drop_output: tuple[str, ...] = option(
-        "leave out this graph output; * stands for any characters in a name; repeatable", default=(), metavar="NAME"
+        "remove this graph output; * stands for any characters in a name; repeatable", default=(), metavar="NAME"
     )
     max_growth: float | None = option(
         "how much larger folded constants may make the file, as a share of its size; default: 1% or 1 MiB, whichever "

@@ -137,7 +137,7 @@ class Layout(Editing):
             name, _, layout = text.rpartition("=")
             if not name or not layout:
                 fix = f"write {' or '.join(self._layouts(text.strip('=')))}"
-                raise problem("edit/layout", f"{text!r} is no layout of a port", fix=fix)
+                raise problem("edit/layout", f"{text!r} is not a layout of an input or output", fix=fix)
             yield step("layout", **{port: name, "to": layout})
 
     def _layouts(self, said: str = "") -> list[str]:

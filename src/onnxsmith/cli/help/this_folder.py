@@ -24,7 +24,7 @@ _FACTORIES = ("build", "make", "create", "model", "net", "get", "load")
 def page(folder: Path) -> str:
     """Returns what `onnxsmith` alone prints."""
     lines = list(islice(_mixed(folder), _SHOWN))
-    head = "With the files in this folder:" if lines else "No model is in this folder. Without one:"
+    head = "With the files in this folder:" if lines else "No model is in this folder. Commands that need no model:"
     width = max(len(line) for line, _ in lines or _WITHOUT)
     shown = [f"  {line:<{width}}  {what}" for line, what in lines or _WITHOUT]
     return "\n".join((PURPOSE, "", head, *shown, "", "All commands: onnxsmith --help", ""))

@@ -57,8 +57,8 @@ def of_report(report: dict[str, Any], *, removed: bool, write: bool) -> Answer:
 
 
 _UNKEPT = (
-    "nothing is kept: this server is read-only, so the file was verified in a temporary folder and removed; the user "
-    "keeps files with `onnxsmith mcp --write`"
+    "no file was kept, because this server is read-only: the file was verified in a temporary folder and removed; "
+    "to keep files, the user starts the server with `onnxsmith mcp --write`"
 )
 
 

@@ -88,14 +88,14 @@ class Calls:
                 "mcp/time-limit",
                 f"the call took longer than {self.seconds:g} seconds",
                 where=result.headline,
-                fix=f"ask for less; or the user starts the server with --time-limit {self.seconds * 4:g}",
+                fix=f"request less work; or the user starts the server with --time-limit {self.seconds * 4:g}",
             )
         said = [line for line in result.said.splitlines() if line.strip()][-_LINES:]
         return Problem(
             "mcp/no-report",
-            f"the process of {result.verb} gave no report: {result.headline}",
+            f"the process of {result.verb} returned no report: {result.headline}",
             why="\n".join(said),
-            fix="call it once more; if it happens again, the user runs the command in a terminal",
+            fix="call the tool once more; if this happens again, the user runs the command in a terminal",
         )
 
 

@@ -130,11 +130,15 @@ def _refuse_text(parameter: Parameter, text: str) -> None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise _wrong(parameter, "it has half of a character (a lone surrogate)", "give whole characters") from None
+        raise _wrong(
+            parameter, "the text has half of a character (a lone surrogate)", "give whole characters"
+        ) from None
     if "\0" in text:
-        raise _wrong(parameter, "it has a null character", "leave the character out")
+        raise _wrong(parameter, "the text has a null character", "leave the character out")
     if size > _LONGEST:
-        raise _wrong(parameter, f"it has {size:,} bytes, more than {_LONGEST:,}", "give the part around the error")
+        raise _wrong(
+            parameter, f"the text has {size:,} bytes, more than {_LONGEST:,}", "give the part around the error"
+        )
     if (parameter.reads or parameter.suffixes) and not text:
         raise _wrong(parameter, "the path is empty", "give the path of a file")
     if parameter.is_argument and text == "-":
@@ -182,7 +186,7 @@ def _runs_code(what: str, where: str) -> OnnxsmithError:
         "mcp/code",
         f"{what} runs Python code, which this server does not allow",
         where=where,
-        why="code can read and write every file of the user, in whatever folder it lies",
+        why="code can read and write every file of the user, in any folder",
         fix="give an .onnx file; or the user, who has to trust the code, starts the server with --allow-code",
     )
 

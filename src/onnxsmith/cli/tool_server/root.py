@@ -61,7 +61,7 @@ class Root:
                 "mcp/output",
                 "hidden files and folders are not written",
                 where=word,
-                why="tools keep settings there, and run programs that lie there",
+                why="tools keep settings in such files, and run programs from such folders",
                 fix="give the path of a file whose name, and whose folders, do not begin with a dot",
             )
         _refuse_device(real, word)
@@ -97,14 +97,16 @@ class Root:
                 if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(self.folder):
                     raise self._outside(word, f"the link {path} leads to {os.path.realpath(path)}")
             if count > _MOST_FILES:
-                raise self._outside(word, f"it has more than {_MOST_FILES:,} files, too many to look for links")
+                raise self._outside(
+                    word, f"the folder has more than {_MOST_FILES:,} files, too many to search for links"
+                )
 
     def _outside(self, word: str, why: str) -> OnnxsmithError:
         return problem(
             "mcp/outside",
             "the path leads out of the folder of this server",
             where=word,
-            why=f"{why}; the server reads and writes in {self.folder} only",
+            why=f"{why}; the server reads and writes only in {self.folder}",
             fix="give a path in that folder; or the user starts the server with a folder that holds both",
         )
 
@@ -143,6 +145,6 @@ def _refuse_device(path: Path, word: str) -> None:
             "mcp/not-a-file",
             "the path is that of a pipe or a device",
             where=word,
-            why="reading one may wait for ever",
+            why="reading a pipe or a device may wait for ever",
             fix="give the path of a file",
         )

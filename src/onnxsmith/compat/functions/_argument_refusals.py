@@ -31,7 +31,7 @@ def refused(call: str, one: Unsupported) -> OnnxsmithError:
     """Returns the problem of an argument that cannot be honoured."""
     return problem(
         "compat/argument",
-        f"{call} does not take {one.argument}",
+        f"{call} does not accept {one.argument}",
         where=one.argument.partition("=")[0],
         why=one.why,
         fix=one.fix,

@@ -104,7 +104,7 @@ def named(given: Asked, call: str, inputs: Sequence[str] | None, outputs: Sequen
             if name
         ]
         if len(asked_for) > len(own):
-            why = f"the inputs are {', '.join(own)}; weights keep the names that they have in the module"
+            why = f"only inputs can be named here: {', '.join(own)}; weights keep their names from the module"
             raise refused(call, Unsupported(f"input_names={asked_for}", why, f"input_names={asked_for[: len(own)]}"))
         asked_for += own[len(asked_for) :]
     return replace(given, input_names=tuple(asked_for), output_names=tuple(outputs or ()))

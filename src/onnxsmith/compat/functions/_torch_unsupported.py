@@ -19,7 +19,7 @@ def unsupported(given: Mapping[str, Any]) -> Iterator[Unsupported]:
     if fake := next((name for name in ("model", "args", "kwargs") if _is_fake(given[name])), ""):
         yield Unsupported(
             f"{fake}=… with fake tensors",
-            "fake tensors have no values, so nothing can be compared",
+            "fake tensors have no values, so the results cannot be compared",
             "make model and inputs outside of FakeTensorMode; export_params=False and keep_initializers_as_inputs=True "
             "leave the weights out of the file",
         )
@@ -33,37 +33,41 @@ def unsupported(given: Mapping[str, Any]) -> Iterator[Unsupported]:
     if given["operator_export_type"] != OperatorExportTypes.ONNX:
         yield Unsupported(
             f"operator_export_type={given['operator_export_type']!s}",
-            "nodes of ATen or of an unknown operator run in no ONNX runtime",
-            'leave it out; for a kernel of your own, onnxsmith.register(operator, translation, deliver="plugin")',
+            "no ONNX runtime can run nodes of ATen or of an unknown operator",
+            "leave this argument out; for a kernel of your own, onnxsmith.register(operator, translation, "
+            'deliver="plugin")',
         )
     if given["custom_opsets"]:
         yield Unsupported(
             f"custom_opsets={given['custom_opsets']!r}",
-            "the version of a domain follows from the translation that writes its nodes",
-            'leave it out; onnxsmith.register(operator, translation, domain="my.domain") names the domain',
+            "the translation that writes the nodes of a domain determines the domain's version",
+            'leave this argument out; onnxsmith.register(operator, translation, domain="my.domain") names the domain',
         )
     if given["export_modules_as_functions"]:
         yield Unsupported(
             f"export_modules_as_functions={given['export_modules_as_functions']!r}",
             "torch.export traces through modules",
-            "leave it out, and make modules functions of the file: `onnxsmith outline -h` has an example",
+            "leave this argument out; to turn modules into functions of the file, see the example in `onnxsmith "
+            "outline -h`",
         )
     if not given["autograd_inlining"]:
         yield Unsupported(
             "autograd_inlining=False",
             "a torch.autograd.Function is traced, or translated as it was registered",
-            'leave it out; onnxsmith.register(MyFunction, translation, deliver="function") keeps it one node',
+            'leave this argument out; onnxsmith.register(MyFunction, translation, deliver="function") keeps '
+            "MyFunction as one node",
         )
     if given["dump_exported_program"]:
         yield Unsupported(
             "dump_exported_program=True",
-            "several ways to capture are tried, and not all make a program",
-            "leave it out, and torch.export.save(torch.export.export(model, args, kwargs), 'model.pt2')",
+            "onnxsmith tries several strategies to capture the module, and not all of them make a program",
+            "leave this argument out, and call torch.export.save(torch.export.export(model, args, kwargs), "
+            "'model.pt2')",
         )
     if given["f"] is None and not given["dynamo"]:
         yield Unsupported(
             "dynamo=False without f",
-            "torch returns nothing then, so the model would be lost",
+            "with these arguments torch returns nothing, so the model would be lost",
             "give f, or leave out dynamo",
         )
 
@@ -72,21 +76,21 @@ def _of_weights(f: Any, *, params: bool, as_inputs: bool) -> Iterator[Unsupporte
     if params and as_inputs:
         yield Unsupported(
             "keep_initializers_as_inputs=True",
-            "a runtime does not fold weights that are also inputs",
-            "leave it out; add export_params=False for a file that gets its weights as inputs; or call "
-            "program.save(path, keep_initializers_as_inputs=True) on what is returned",
+            "a runtime cannot fold weights that are also inputs",
+            "leave this argument out; or add export_params=False for a file that gets its weights as inputs; or "
+            "call program.save(path, keep_initializers_as_inputs=True) on the returned program",
         )
     elif not params and not as_inputs:
         yield Unsupported(
             "export_params=False",
             "a file with neither weights nor inputs for them cannot be run",
-            "add keep_initializers_as_inputs=True, which makes the weights inputs; or call "
-            "program.save(path, include_initializers=False) on what is returned",
+            "add keep_initializers_as_inputs=True, which makes the weights inputs; or call program.save(path, "
+            "include_initializers=False) on the returned program",
         )
     elif not params and f is None:
         yield Unsupported(
             "export_params=False",
-            "it says how the file is written, and f is None",
+            "this argument controls how the file is written, but f is None",
             "give f; or call program.save(path, include_initializers=False, keep_initializers_as_inputs=True)",
         )
 

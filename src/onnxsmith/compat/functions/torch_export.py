@@ -115,7 +115,7 @@ def _not_passed(result: Result) -> OnnxsmithError:
     found = OnnxsmithError(result.report.problems[0])
     if found.problem.id != "verify/cannot-tell":
         return found
-    return found.at("", "write it all the same: onnxsmith.export(…, save=onnxsmith.Save(write_unsure=True))")
+    return found.at("", "write the file anyway: onnxsmith.export(…, save=onnxsmith.Save(write_unsure=True))")
 
 
 def _write(report: Report, folder: Path) -> None:

@@ -88,7 +88,7 @@ def read(path: Path, command: str) -> Baseline:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["format"] != FORMAT:
-            raise ValueError(f"format {data['format']}, this version reads {FORMAT}")
+            raise ValueError(f"format {data['format']}, but this version reads {FORMAT}")
         subjects = tuple(
             Saved(
                 str(one["subject"]),
@@ -144,7 +144,7 @@ def here() -> dict[str, str]:
 def moved(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Returns the facts that differ, in words."""
     return [
-        f"{name} was {before.get(name) or 'none'} and is {now.get(name) or 'none'}"
+        f"{name} was {before.get(name) or 'none'}, and now is {now.get(name) or 'none'}"
         for name in sorted(before.keys() | now.keys())
         if before.get(name) != now.get(name)
     ]
@@ -173,8 +173,8 @@ def against(
             problems.append(_slower(rows[-1], baseline, saved, track, request, allow))
     part = Regressions(baseline.path, tuple(rows), differing, same_inputs, allow, any_machine)
     if (differing and not any_machine) or not same_inputs:
-        why = [f"{name} was {old} and is {new}" for name, (old, new) in differing.items()]
-        why += [] if same_inputs else ["the inputs differ from those of the baseline"]
+        why = [f"{name} was {old}, and now is {new}" for name, (old, new) in differing.items()]
+        why += [] if same_inputs else ["the inputs differ from the inputs of the baseline"]
         return part, (Verdict.CANNOT_TELL, (_elsewhere(baseline, done, request, why),))
     if any(row.slower for row in rows):
         return part, (Verdict.DIFFERENT, tuple(problems))
@@ -209,11 +209,11 @@ def _slower(row: Regression, baseline: Baseline, saved: Saved, track: Track, req
     old, new = saved.file, track.ready.subject.file
     if new is not None and old and Path(old).is_file() and str(new.absolute()) != old:
         both = request.command(f"{old}@{saved.on}", f"{new}@{saved.on}")
-        fix = f"measure both side by side, which is more certain: `{both}`"
+        fix = f"to be sure, measure the old and the new model side by side: `{both}`"
     elif new is not None and saved.on.startswith("onnxruntime"):
         fix = f"`{request.command(f'{new}@{saved.on}')} --profile` shows which operators take the time"
     else:
-        fix = f"measure again, and look at the versions: `{request.command(track.ready.subject.target)}`"
+        fix = f"measure again, and compare the versions in the report: `{request.command(track.ready.subject.target)}`"
     return Problem(
         "bench/slower",
         f"{row.subject} is slower than the baseline by more than {allow:.0%}",
@@ -231,18 +231,18 @@ def _elsewhere(baseline: Baseline, done: Bench, request: Request, why: Sequence[
         "the baseline was measured under other conditions, so the times cannot be compared",
         where=baseline.path,
         why="; ".join(why),
-        fix=f"measure the old model beside the new one: `{request.command(olds[0], news[0])}`"
+        fix=f"measure the old and the new model in one run: `{request.command(olds[0], news[0])}`"
         if olds and news and str(Path(news[0]).absolute()) != olds[0]
-        else "measure the old model here and save it again (--save), or compare all the same: --any-machine",
+        else "measure the old model on this machine and save the result (--save); or compare anyway: --any-machine",
     )
 
 
 def _no_partner(track: Track, baseline: Baseline) -> Problem:
     others = dict.fromkeys(one.on for one in baseline.subjects if one.on != track.ready.subject.on)
-    same = f"measure what the baseline has: {' '.join(f'--subject {shlex.quote(one)}' for one in others)}"
+    same = f"measure on the runtimes of the baseline: {' '.join(f'--subject {shlex.quote(one)}' for one in others)}"
     return Problem(
         "bench/no-partner",
-        f"the baseline has no subject on {track.ready.subject.on}, or several",
+        f"the baseline does not have exactly one subject on {track.ready.subject.on}",
         where=f"{baseline.path}: {', '.join(one.subject for one in baseline.subjects)}",
         fix=f"{same if others else 'measure one model with each --subject'}; or save a new baseline with --save",
     )

@@ -177,11 +177,13 @@ def _other_inputs(lead: Ready, one: Ready, unlike: tuple[Port, Port]) -> Problem
     first, own = unlike
     return Problem(
         "run/wrong-shape",
-        f"its inputs differ from those of {lead.subject.model}",
+        f"its inputs differ from the inputs of {lead.subject.model}",
         where=f"input {own.name!r}",
-        why=f"models are compared on the same inputs; {lead.subject.model} has {first.name} {first}, this model has "
-        f"{own.name} {own}",
-        fix=f"measure each by itself: {' and '.join(commands)}" if len(commands) > 1 else "measure each by itself",
+        why=f"models have to be compared on the same inputs, but {lead.subject.model} has {first.name} {first}, "
+        f"this model has {own.name} {own}",
+        fix=f"measure each model in its own run: {' and '.join(commands)}"
+        if len(commands) > 1
+        else "measure each by itself",
     )
 
 
@@ -261,8 +263,8 @@ def _other_batches(setup: Setup, request: Request) -> dict[int, Chosen]:
     if request.inputs:
         raise problem(
             "bench/no-batch",
-            "the inputs are given, so the batch has one size",
-            fix="leave --input out for a sweep over batches, so that inputs are generated at each",
+            "the given inputs have only one batch size",
+            fix="leave --input out, so that inputs are generated for each batch size",
         )
     sizes = setup.given.sizes
     return {

@@ -22,7 +22,9 @@ def refuse_no_time(seconds: float) -> None:
         OnnxsmithError: `input/syntax` if it is 0, negative, infinite or NaN.
     """
     if not (math.isfinite(seconds) and seconds > 0):
-        raise problem("input/syntax", f"{seconds:g} seconds are no time to measure for", fix="write --seconds 10")
+        raise problem(
+            "input/syntax", f"{seconds:g} seconds is not a valid time for a measurement", fix="write --seconds 10"
+        )
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def refuse_unreadable(ready: Ready) -> None:
         raise problem(
             "bench/no-profile",
             f"{ready.subject.on} has no profile that can be read",
-            fix="profile it on onnxruntime: --subject onnxruntime --profile",
+            fix="profile the model on onnxruntime: --subject onnxruntime --profile",
         )
 
 

@@ -154,8 +154,8 @@ def _agree(sizes: Mapping[str, Size], feed: Feed) -> None:
         if feed.sizes.get(name, size) != size:
             raise problem(
                 "run/dimension-conflict",
-                f"dimension {name!r} is {feed.sizes[name]} in the given inputs, and {size} was asked for",
-                fix="leave the size out: that of the inputs is used",
+                f"dimension {name!r} is {feed.sizes[name]} in the given inputs, but {size} was requested",
+                fix="leave the size out, so that the size of the inputs is used",
             )
 
 
@@ -165,7 +165,7 @@ def _unsized(unsized: Sequence[str], lead: Ready) -> OnnxsmithError:
         "bench/unsized",
         f"no size was given for {', '.join(unsized)}",
         where=f"{lead.subject.model}: " + ", ".join(f"{p.name} {p}" for p in lead.side.interface.inputs),
-        why="the time depends on it, so no size is chosen for you",
+        why="the time depends on this size, so bench chooses no default",
         fix=f"give the size at which you run the model, as in {options}; or give inputs: --input x=array.npy",
     )
 
@@ -222,7 +222,7 @@ def checked(lead: Ready, other: Ready, feed: Feed, tolerance: float | None) -> C
     if part.equal:
         return Check(True, "equal within rounding" if tolerance is None else f"equal within {tolerance:g}")
     if part.unsure:
-        return Check(None, f"no difference found, but {part.unsure[0]}")
+        return Check(None, f"no difference was found, but {part.unsure[0]}")
     bad = next((output for output in part.outputs if not output.equal), None)
     return Check(False, f"output {bad.name!r} differs: {bad.reason}" if bad else "; ".join(part.notes))
 

@@ -137,7 +137,7 @@ def _name(target: Any) -> str:
 def _unfit(name: str, models: Sequence[Any]) -> OnnxsmithError:
     return problem(
         "bench/no-subject",
-        f"{name} runs none of the models",
+        f"{name} cannot run any of the given models",
         where=", ".join(map(_name, models)),
         why="torch and torch-compile run torch models; all other runtimes run ONNX files",
         fix=_torch_beside(name, models) if name in TORCH else _exported_first(name, models[0]),
@@ -147,9 +147,9 @@ def _unfit(name: str, models: Sequence[Any]) -> OnnxsmithError:
 def _torch_beside(name: str, models: Sequence[Any]) -> str:
     files = shlex.join([str(one) if isinstance(one, Path) else "m.onnx" for one in models])
     return (
-        f"name a runtime of ONNX files in place of {name}, such as {runtimes.default()}; or give the torch model "
-        f"beside the file: `onnxsmith bench {files} FILE.py:FACTORY --subject {name}`, with the function that makes it "
-        "in the place of FILE.py:FACTORY"
+        f"in place of {name}, name a runtime that runs ONNX files, such as {runtimes.default()}; or give the torch "
+        f"model beside the file: `onnxsmith bench {files} FILE.py:FACTORY --subject {name}`, with the function that "
+        "makes it in the place of FILE.py:FACTORY"
     )
 
 

@@ -137,8 +137,8 @@ def _stray(track: Track) -> Problem | None:
         "bench/provider-fell-back",
         f"{len(track.elsewhere)} of {total} nodes did not run on {asked}",
         where=f"{track.ready.subject.label}: {named}",
-        why=f"they ran on {others}, so the time is not that of {asked} alone",
-        fix="`onnxsmith explain bench/provider-fell-back` says which nodes stay on the CPU and what helps",
+        why=f"these nodes ran on {others}, so the measured time is not the time of {asked} alone",
+        fix="`onnxsmith explain bench/provider-fell-back` explains which nodes stay on the CPU, and what to do",
     )
 
 

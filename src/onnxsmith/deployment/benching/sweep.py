@@ -63,7 +63,9 @@ def _opening(lead: Ready) -> str:
         model = shlex.quote(target) if isinstance(target, str) else "file.py:function"
         return f"measure a file with such an axis: `onnxsmith export {model} -o dynamic.onnx --dynamic {dynamic}`"
     model = shlex.quote(str(target)) if isinstance(target, str | Path) else "MODEL"
-    return f"open the axis first: `onnxsmith set-dim {model} {dynamic} -o dynamic.onnx`, and measure dynamic.onnx"
+    return (
+        f"make the axis dynamic first: `onnxsmith set-dim {model} {dynamic} -o dynamic.onnx`, and measure dynamic.onnx"
+    )
 
 
 def swept(

@@ -20,7 +20,7 @@ _PACE = Pace(seconds=6.0, of_round=0.1, narrow=0.1, is_fresh=False, is_decision=
 round, because starting one takes longer than most rounds. Which of the two models a process gets is drawn anew in each
 round, so that the layout of its memory favours neither. A choice: the decision is whether a file is slower, not by how
 much."""
-_UNCHECKED = Check(None, "the outputs are not compared")
+_UNCHECKED = Check(None, "the outputs were not compared")
 
 
 def time_ratio(old: Path, new: Path, runtime: str, feeds: Mapping[str, Any]) -> Ratio | None:

@@ -146,8 +146,8 @@ def _described(source: Source, model: ir.Model, form: Form, target: Path, task: 
         raise problem(
             "bundle/name",
             f"{name!r} cannot be the name of a bundle",
-            why="it becomes the name of a folder, of a package and of a model in a server, which take letters, digits, "
-            "_, - and .",
+            why="the name is also used for a folder, a package and a model in a server, which allow only letters, "
+            "digits, _, - and .",
             fix=f"--name {called}",
         )
     described = signature(model)
@@ -156,7 +156,7 @@ def _described(source: Source, model: ir.Model, form: Form, target: Path, task: 
             "bundle/no-outputs",
             "the model has no outputs",
             where=own,
-            why="nothing could be recorded or compared",
+            why="without outputs, there are no results to record or to compare",
             fix=f"make a tensor an output: `onnxsmith expose {file} {_last_tensor(model)} -o with_output.onnx`",
         )
     return Content(
@@ -192,7 +192,7 @@ def _folders(given: Mapping[str, str | Path]) -> dict[str, Path]:
                 "bundle/no-client",
                 f"the folder of {option} does not exist" if not path.exists() else f"{option} is no folder",
                 where=str(path),
-                why="without this program, the bundle would not be tried in it",
+                why="without the files in this folder, the bundle would not be tried in the client",
                 fix=f"give the folder with {_INSIDE[key]}: {option} FOLDER; or leave {option} out",
             )
     return found
@@ -268,11 +268,11 @@ def _refuse_declared(recorded: Golden, content: Content) -> None:
         _, shape = one.examples[0]
         raise problem(
             "bundle/declared",
-            f"the output {one.name!r} is declared as {one.declared}, and is {one.dtype}{list(shape)}",
+            f"the output {one.name!r} is declared as {one.declared}, but the model computes {one.dtype}{list(shape)}",
             where=content.title,
-            why="programs that load the bundle would reserve or expect another tensor than the model computes",
-            fix=f"bundle a corrected file: `onnxsmith simplify {content.file} -o corrected.onnx` declares what the "
-            "runs give",
+            why="programs that load the bundle would expect another tensor than the model computes",
+            fix=f"bundle a corrected file: `onnxsmith simplify {content.file} -o corrected.onnx` writes the "
+            "declarations that the runs show",
         )
 
 
@@ -361,9 +361,10 @@ def _report(
             *(
                 Problem(
                     "bundle/different",
-                    f"{one.name} gives another result than the model gave here",
+                    f"the client {one.name} computes other results than the model on this machine",
                     where=one.detail,
-                    why="the client computes something else than onnxruntime here, or reads the data differently",
+                    why="the client computes differently from onnxruntime on this machine, or reads the data "
+                    "differently",
                     fix=_allowing(one) + "`onnxsmith explain bundle/different` lists the usual causes",
                 )
                 for one in different
@@ -443,9 +444,10 @@ def refuse_taken(target: Path, index: str, *, force: bool) -> None:
     if listed is None:
         raise problem(
             "bundle/folder",
-            "the folder is not empty, and not a bundle",
+            "the folder is not empty, but it is not a bundle",
             where=str(target),
-            why=f"it has no {index}, so its files are not onnxsmith's to remove, not even with --force",
+            why=f"the folder has no {index}, so onnxsmith did not write its files and does not remove them, not "
+            "even with --force",
             fix=f"give the path of a new folder: -o {_free(target)}",
         )
     here = {file.relative_to(target).as_posix() for file in target.rglob("*") if not file.is_dir()}
@@ -455,7 +457,7 @@ def refuse_taken(target: Path, index: str, *, force: bool) -> None:
     if touched and not force:
         raise problem(
             "bundle/changed",
-            f"the bundle there has files that were added or changed since: {', '.join(touched[:5])}",
+            f"files in the existing bundle were added or changed after it was written: {', '.join(touched[:5])}",
             where=str(target),
             why="they would be lost",
             fix=f"give another folder: -o {_free(target)}; or replace the whole folder: --force",

@@ -124,7 +124,9 @@ def _remedy(said: str, content: Content | None, *, late: bool) -> str:
         more = f"{_call_limits.TIME}=1200" if late else _call_limits.setting("16GB")
         dims = " ".join(f"--dim {shlex.quote(one)}=1:2:4" for one in (content.symbols if content else ()))
         smaller = (
-            f"{dims}, for example; or smaller inputs of yours: --input inputs.npz" if dims else "--input inputs.npz"
+            f"{dims}, for example; or record your own, smaller inputs: --input inputs.npz"
+            if dims
+            else "--input inputs.npz"
         )
         return f"record smaller inputs: {smaller}; or allow more: {more}"
     if "Could not find an implementation" in said:
@@ -136,8 +138,8 @@ def _remedy(said: str, content: Content | None, *, late: bool) -> str:
         )
     message = shlex.quote(" ".join((said.splitlines() or [""])[-1].split())[:_ASKED])
     return (
-        f"ask what the message means: `onnxsmith explain {message}`; or look at the files of the bundle that it "
-        "was reading; or take another version of the client"
+        f"find out what the message means: `onnxsmith explain {message}`; or look at the bundle's file that the "
+        "message names; or use another version of the client"
     )
 
 

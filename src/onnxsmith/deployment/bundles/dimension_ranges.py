@@ -46,7 +46,7 @@ def ranges(
             raise problem(
                 "bundle/dim-range",
                 f"no input has the dimension {name!r}, only an output",
-                why="the model computes its size, so nobody can choose it",
+                why="the model computes the size of this dimension, so you cannot choose it",
                 fix=f"leave --dim {name} out",
             )
         found[name] = declared
@@ -105,7 +105,7 @@ def refuse_outside(declared: Mapping[str, Range], interface: Signature, values: 
         low, high = min(held.least, size), max(held.most, size)
         raise problem(
             "bundle/dim-range",
-            f"{name!r} is {size} in {label}, and --dim declares {held.least} to {held.most}",
+            f"{name!r} is {size} in {label}, but --dim declares {held.least} to {held.most}",
             why="the generated runners refuse sizes outside of the declared range",
             fix=f"--dim {name}={low}:{held.usual}:{high}, or another input",
         )
@@ -127,7 +127,7 @@ def _unknown(
     return problem(
         "bundle/dim-range",
         f"the model has no symbolic dimension {name!r}",
-        why=f"it has: {', '.join(symbols) or 'none'}{without}",
+        why=f"its symbolic dimensions are: {', '.join(symbols) or 'none'}{without}",
         fix=fix,
     )
 
@@ -140,7 +140,6 @@ def _no_range(text: str) -> Exception:
     return problem(
         "bundle/dim-range",
         f"{text!r} is not a range of sizes",
-        why="a range is the least and the largest size, and between them the usual one; each at least 1, in ascending "
-        "order",
+        why="a range is the least, the usual and the largest size, in ascending order and each at least 1",
         fix=f"--dim {shlex.quote(name.strip() or 'batch')}={':'.join(map(str, sizes[:3]))}",
     )

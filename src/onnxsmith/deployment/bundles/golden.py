@@ -122,7 +122,7 @@ def golden(
     notes += _wrong_declarations(generator.signature, runs)
     drawn = sorted({name for case in cases for name in case.random})
     if drawn:
-        notes.append(f"drawn at random, so only dtype and shape are compared: {', '.join(drawn)}")
+        notes.append(f"outputs that are drawn at random, so only dtype and shape are compared: {', '.join(drawn)}")
         if all(len(case.random) == len(case.outputs) for case in cases):
             raise problem(
                 "bundle/random",
@@ -139,7 +139,7 @@ def _wrong_declarations(interface: Signature, runs: Iterable[Run]) -> list[str]:
     seen = Declarations(interface)
     for run in runs:
         seen.add(run.feed.values, run.outputs)
-    return [f"{contradiction(one)}: the declaration is wrong" for one in seen.wrong()]
+    return [f"{contradiction(one)}, so the declaration is wrong" for one in seen.wrong()]
 
 
 def _generated(

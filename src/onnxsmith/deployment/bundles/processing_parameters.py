@@ -76,7 +76,7 @@ def _read(file: Path) -> dict[str, Any]:
             "the settings file cannot be read",
             where=str(file),
             why=str(error),
-            fix="write TOML, a parameter a line: mean = [0.5, 0.5, 0.5]",
+            fix="write TOML with one parameter per line: mean = [0.5, 0.5, 0.5]",
         ) from error
     for name in ("labels", "tokenizer"):  # relative to the settings file, as its writer sees them
         if isinstance(held.get(name), str):
@@ -128,7 +128,7 @@ def _natural(value: Any) -> int:
 def _one_of(allowed: tuple[str, ...]) -> Any:
     def read(value: Any) -> str:
         if value not in allowed:
-            raise ValueError(f"it is one of {', '.join(allowed)}")
+            raise ValueError(f"allowed values are {', '.join(allowed)}")
         return str(value)
 
     return read
@@ -158,7 +158,7 @@ _EXAMPLES = {
     "size": "--size 224x224",
     "mean": "write the numbers of the training, one for each channel, divided by commas: for example 0.485,0.456,0.406",
     "std": "write the numbers of the training, one for each channel, divided by commas: for example 0.229,0.224,0.225",
-    "labels": "--labels labels.txt, a label a line",
+    "labels": "--labels labels.txt, with one label per line",
     "fit": 'fit = "crop"',
     "colour": "--colour bgr",
     "resize": 'resize = "bicubic"',

@@ -77,7 +77,10 @@ class Tolerances:
     @property
     def notes(self) -> list[str]:
         return [
-            f"rounding alone moves {name!r} by {moved:.1g} of its largest magnitude, so its recorded values show little"
+            (
+                f"rounding alone moves {name!r} by {moved:.1g} of its largest magnitude, so a comparison with its "
+                "recorded values shows little"
+            )
             for name, moved in self._ill.items()
             if moved > _LITTLE
         ]

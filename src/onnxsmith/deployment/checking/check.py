@@ -117,7 +117,7 @@ def check(
                     said += f": {', '.join(map(summary, checks))}"
         finally:
             subject.close()
-    said += "".join(f"; {one.symbol} is open by name only" for one in stuck)
+    said += "".join(f"; the file names the size {one.symbol}, but the model accepts only one value" for one in stuck)
     report = Report(
         command="check",
         verdict=_verdict(checks, problems),
@@ -172,7 +172,7 @@ def _share(part: float) -> AbstractContextManager[None]:
 
 def _not_tried(name: str, target: Target | Profile) -> TargetCheck:
     assert isinstance(target, Target)
-    why = "the time limit had passed: allow more with --time-limit, or ask this target alone with --target"
+    why = "the time limit had passed: give a larger --time-limit, or check only this target with --target"
     return TargetCheck(name, target.title, target.version(), judge=True, stage=Stage.NOT_TRIED, why=why)
 
 
@@ -202,7 +202,7 @@ def _in_words(found: Problem) -> Problem:
     ways = [
         way for way in re.split(r"; (?:or )?|, or ", found.fix) if "--runtime" not in way and "--provider" not in way
     ]
-    return replace(found, fix="; or ".join(ways) or "leave this target out, or ask another with --target")
+    return replace(found, fix="; or ".join(ways) or "leave this target out, or check another target with --target")
 
 
 def _verdict(checks: Sequence[TargetCheck], problems: Sequence[Problem]) -> Verdict:

@@ -113,10 +113,11 @@ def _fixed(name: str, judge: Judge, now: Subject, original: Subject, verify: Ver
     search = Search()
     found = fixed(judge, now, {UNKNOWN}, good, search)
     if found is not None:
-        return _Step(found, note=f"{name} takes it at fixed sizes only" if found.symbols else "")
+        return _Step(found, note=f"{name} accepts the model only with fixed sizes" if found.symbols else "")
     if stops is None:
         return _Step(
-            Fixed(now.model, ()), note=f"{name} takes it at fixed sizes only, and no rewrite was found for other sizes"
+            Fixed(now.model, ()),
+            note=f"{name} accepts the model only with fixed sizes, and no rewrite was found for other sizes",
         )
     static = now.static
     if static is not None:
@@ -124,8 +125,10 @@ def _fixed(name: str, judge: Judge, now: Subject, original: Subject, verify: Ver
         if at_sizes is not None:
             return at_sizes
     if search.rejected:
-        return _Step(None, f"nothing was written: {name} would take it with this rewrite, {search.rejected[0]}")
-    return _Step(None, f"no rewrite was found with which {name} takes it")
+        return _Step(
+            None, f"nothing was written: {name} would accept the model with this rewrite, {search.rejected[0]}"
+        )
+    return _Step(None, f"no rewrite was found with which {name} accepts the model")
 
 
 def _at_fixed_sizes(
@@ -148,7 +151,8 @@ def _at_fixed_sizes(
         options = " ".join(f"--dim {one}={sizes[one]}" for one in lacking)
         return _Step(
             None,
-            f"nothing was written: {name} takes it at fixed sizes only; give the sizes of the file, as in {options}",
+            f"nothing was written: {name} accepts the model only with fixed sizes; give these sizes, for example "
+            f"{options}",
         )
     said = f"sizes fixed: {', '.join(f'{one}={size}' for one, size in sizes.items()) or 'those of the input'}"
     made = replace(found, steps=(said, *found.steps))
@@ -160,7 +164,7 @@ def _wrong(original: Subject, model: ir.Model, verify: Verify) -> str:
     try:
         found = verify_models(_loadable(original.model), model, verify, given=original.given)
     except OnnxsmithError as error:
-        return f"but the two could not be compared: {error.problem.what}"
+        return f"but the result could not be compared with the original: {error.problem.what}"
     worst = next((f"{one.name}: {one.reason}" for one in found.outputs if not one.equal), "")
     return f"but the result differs from the original, {worst}" if found.differs else ""
 

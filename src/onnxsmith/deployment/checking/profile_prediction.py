@@ -109,7 +109,7 @@ def _table(profile: Profile) -> str:
 def _undecided(profile: Profile) -> Iterator[str]:
     """Yields what the table leaves open, and what decides it."""
     if profile.unsaid:
-        yield f"the table says nothing about this: {' '.join(profile.unsaid)}"
+        yield f"the table does not cover these points: {' '.join(profile.unsaid)}"
     yield "undecided nodes may be accepted or refused: try the model with the target's own software"
 
 
@@ -124,7 +124,7 @@ def _why(whole: list[Foreseen], listed: list[Foreseen]) -> str:
     told = [f"{several(len(refused), 'node')} refused"] * bool(refused)
     told += [f"the table does not decide {several(unknown, 'node')}"] * bool(unknown)
     label = "" if first.node is None else f"{walk.node_label(first.node)}: "
-    return f"{'; '.join(told)}; the first: {label}{first.reason}"
+    return f"{'; '.join(told)}; first node: {label}{first.reason}"
 
 
 def _node(one: Foreseen) -> NodeCheck:

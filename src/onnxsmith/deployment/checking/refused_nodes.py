@@ -162,7 +162,7 @@ class _Search:
             else:
                 high, why = middle, found
         region = [node for node in prefixes.nodes[ends[low] : ends[high]] if node.op_type != "Constant" or node.domain]
-        return region, why, "accepted up to this node, refused with it"
+        return region, why, "the model is accepted up to the node before, but refused with this node"
 
     def _ask_first(self, prefixes: Prefixes, end: int) -> Refusal | None:
         part = prefixes.first(end) if end < len(prefixes.nodes) else prefixes.model
@@ -193,7 +193,7 @@ class _Search:
                 break
             same = self._alone(model, node)
             if same is not None and shape_of(same.why) == shape_of(said.why):
-                self._add(model, node, same, "refused alone, as the node of this operator before it", ())
+                self._add(model, node, same, "refused alone, like another node of this operator", ())
                 found.append(node)
         return found
 

@@ -30,7 +30,7 @@ def with_rewrite(check: TargetCheck, profile: Profile, subject: Subject) -> Targ
     except OnnxsmithError:
         if not _call_limits.is_over():
             raise
-        late = "not tried: all rewrites that may help; the time limit had passed"
+        late = "some rewrites that may help were not tried, because the time limit had passed"
         return replace(check, notes=(*check.notes, late))
     return check if helps is None else replace(check, rewrite=in_words(*helps))
 

@@ -118,7 +118,10 @@ def _accepted(blank: TargetCheck, target: Target, subject: Subject, answer: Answ
     count = walk.count_nodes(subject.model)
     shapes = "dynamic" if subject.dynamic else "fixed"
     if answer.reached is not Stage.RAN and target.runs:
-        why = "asked for loading only: no input was found that a runtime here takes: give one with --input"
+        why = (
+            "only loading was tested, because no input was found that an installed runtime accepts: give an input "
+            "with --input"
+        )
         return replace(blank, stage=answer.reached, why=why, shapes=shapes, counts={answer.reached.value: count})
     if not target.runs or target.runtime is None:
         note = f"only {answer.reached.value}: {target.reaches}"
@@ -163,7 +166,7 @@ def _refused(
     except OnnxsmithError:
         if not _call_limits.is_over():
             raise
-        late = "not tried: which nodes are refused, and what helps; the time limit had passed"
+        late = "not searched, because the time limit had passed: refused nodes, and rewrites that help"
         shapes = "dynamic" if subject.dynamic else "fixed"
         return replace(blank, stage=Stage.REFUSED, why=refusal.why, shapes=shapes, notes=(late,), complete=False)
     count = walk.count_nodes(subject.model)
@@ -171,9 +174,11 @@ def _refused(
         NodeCheck(one.label, one.op, Stage.REFUSED, one.why, one.place, _evidence(one.evidence, one.related))
         for one in found.culprits
     )
-    notes = [f"asked about {several(found.asked, 'part')} of the model"] if found.asked else []
+    notes = [f"{several(found.asked, 'part')} of the model tried on the target"] if found.asked else []
     if limits:
-        notes.append(f"{several(len(limits), 'part')} could not be asked about, the first: {limits[0].problem.what}")
+        notes.append(
+            f"{several(len(limits), 'part')} could not be tried on the target, first because: {limits[0].problem.what}"
+        )
     # a target may take another form of a model that nothing computes: that would be no help
     search = search and (subject.feeds is not None or not operands_clash(subject.model))
     helps = None
@@ -182,7 +187,7 @@ def _refused(
     except OnnxsmithError:
         if not _call_limits.is_over():
             raise
-        notes.append("not tried: all rewrites that may help; the time limit had passed")
+        notes.append("some rewrites that may help were not tried, because the time limit had passed")
     return replace(
         blank,
         stage=Stage.REFUSED,
@@ -218,7 +223,7 @@ _REFERENCES = ("onnxruntime:disable", "openvino", "tract", "reference")
 """Lists the runtimes to compare with, in this order. onnxruntime without optimisations runs each node as the file has
 it. OpenVINO and tract are independent of onnxruntime. The reference evaluator is slow."""
 
-_ALONE = 'install another runtime that knows its operators: `pip install "onnxsmith[cpu,openvino]"`'
+_ALONE = 'install another runtime that supports the model\'s operators: `pip install "onnxsmith[cpu,openvino]"`'
 """Advises on a model that one runtime alone runs here."""
 _MOST_NAMED = 3
 """Limits the nodes that a sentence names. A choice."""
@@ -251,8 +256,8 @@ def agreement(subject: Subject, runtime: str) -> Agreement:
     if not drawn or found.stage is not Stage.AGREED:
         return found
     named = first_few([f"{node.op_type} {walk.node_label(node)}" for node in drawn], _MOST_NAMED)
-    why = f"it draws random numbers ({named}), so that two runs differ and its outputs cannot be compared"
-    note = "with fixed numbers in place of the random ones it agrees"
+    why = f"the model draws random numbers ({named}), so two runs differ and the outputs cannot be compared"
+    note = "with fixed numbers in place of the random numbers, the outputs agree"
     return Agreement(
         Stage.RAN, why, (note, *found.notes), help=_without_draws(random_cut(subject.model, drawn), runtime)
     )
@@ -272,14 +277,14 @@ def _agreement(subject: Subject, runtime: str) -> Agreement:
     unlike: dict[str, Agreement] = {}
     for name in _others(runtime):
         if _call_limits.is_over():
-            late = "not tried: a comparison of its numbers; the time limit had passed"
+            late = "the outputs were not compared, because the time limit had passed"
             return next(iter(unlike.values()), None) or Agreement(Stage.RAN, late)
         one = _compared(subject, runtime, name)
         if one is None:
             continue
         if one.stage is Stage.AGREED:
             alone = [
-                f"{other} is alone: {runtime} and {name} agree; {found.why}"
+                f"only {other} differs: {runtime} and {name} agree; {found.why}"
                 if found.differs
                 else f"{other}: {found.why}"
                 for other, found in unlike.items()
@@ -287,17 +292,17 @@ def _agreement(subject: Subject, runtime: str) -> Agreement:
             return replace(one, notes=(*one.notes, *alone))
         unlike[name] = one
     if not unlike and _call_limits.is_over():
-        return Agreement(Stage.RAN, "not tried: a comparison of its numbers; the time limit had passed")
+        return Agreement(Stage.RAN, "the outputs were not compared, because the time limit had passed")
     if not unlike:
         return Agreement(
-            Stage.RAN, "no other runtime here runs the model, so that its numbers were not compared", help=_ALONE
+            Stage.RAN, "no other installed runtime runs the model, so the outputs were not compared", help=_ALONE
         )
     first, *others = unlike
     differ = [name for name in others if unlike[name].differs]
     if unlike[first].differs and differ and not _call_limits.is_over():
         between = _compared(subject, first, differ[0])
         if between is not None and between.stage is Stage.AGREED:
-            why = f"{runtime} is alone: {first} and {differ[0]} agree with each other; {unlike[first].why}"
+            why = f"only {runtime} differs: {first} and {differ[0]} agree with each other; {unlike[first].why}"
             return replace(unlike[first], why=why)
     return unlike[first]
 
@@ -334,7 +339,9 @@ def _compared(subject: Subject, runtime: str, reference: str) -> Agreement | Non
     )
     if report.verdict is Verdict.DONE and part.outputs and len(weak) == len(part.outputs):
         return Agreement(
-            Stage.RAN, f"the numbers agree with {reference}, but prove nothing: the notes on the outputs say why", notes
+            Stage.RAN,
+            f"the outputs agree with {reference}, but this proves nothing: the notes on the outputs say why",
+            notes,
         )
     if report.verdict is Verdict.DONE:
         return Agreement(Stage.AGREED, "", notes, untried=part.untried)
@@ -342,7 +349,7 @@ def _compared(subject: Subject, runtime: str, reference: str) -> Agreement | Non
         return Agreement(Stage.RAN, f"the comparison shows too little: {'; '.join(part.unsure)}", notes)
     unequal = sorted((one for one in part.outputs if not one.equal), key=lambda one: -one.worst_rel)
     worst = first_few(list(map(_off, unequal)), _MOST_NAMED) or report.headline
-    why = f"its numbers differ from {reference}: {worst}"
+    why = f"the outputs differ from {reference}: {worst}"
     return Agreement(Stage.RAN, why, notes, _blamed(sides, settings), differs=True)
 
 

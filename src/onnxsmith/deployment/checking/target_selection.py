@@ -36,7 +36,7 @@ def chosen(names: Sequence[str]) -> dict[str, Target | Profile]:
             raise problem(
                 "target/unknown",
                 f"there is no target {name!r}",
-                fix=f"write {(near or list(known))[0]} in place of {name}; there are {', '.join(known)}, {ALL} and "
-                f"{FILE}FILE.toml",
+                fix=f"write {(near or list(known))[0]} in place of {name}; the targets are {', '.join(known)}, "
+                f"{ALL} and {FILE}FILE.toml",
             )
     return found

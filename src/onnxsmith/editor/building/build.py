@@ -117,8 +117,10 @@ class Builder(Operators):
                 "build/open",
                 "there is no finished model" if failed else "the model is not finished",
                 where=self.blame(),
-                why="the block ended with an error" if failed else "the model is checked and run when the block ends",
-                fix="correct the error that the block raised" if failed else "read it after the `with` block",
+                why="the block ended with an error"
+                if failed
+                else "the model is complete only at the end of the `with` block, where it is checked and run",
+                fix="correct the error that the block raised" if failed else "read the result after the `with` block",
             )
         return self._result
 
@@ -177,7 +179,7 @@ class Builder(Operators):
                 "build/closed",
                 "the model is finished, and this line would change it",
                 where=where,
-                why="it was checked, run and written when the block ended",
+                why="the model was checked, run and written when the block ended",
                 fix="move the line into the `with` block",
             )
         return where

@@ -75,7 +75,10 @@ def finished(
                 part, more = run_once(opened.path, model, where)
             parts.append(part)
             # The run has compared the outputs with their declarations, so onnx's inference may be the one that errs.
-            told += [*more, *(f"the model runs, but onnx's shape inference disagrees: {one.why}" for one in doubts)]
+            told += [
+                *more,
+                *(f"the model runs, but onnx's shape inference reports an error: {one.why}" for one in doubts),
+            ]
         if output is not None:
             files = opened.commit()
             parts.append(written(files))
@@ -102,7 +105,11 @@ def _checked(path: Path, where: str) -> tuple[Problem, ...]:
 
 def _invalid(what: str, why: str, where: str, *, is_doubt: bool = False) -> OnnxsmithError:
     """Makes the problem for a model that the checker refuses. With `is_doubt`, a run would decide."""
-    run = "; or leave verify=False out: the model is then run, and a runtime decides" if is_doubt else ""
+    run = (
+        "; or leave verify=False out: onnxsmith then runs the model to see whether a runtime accepts it"
+        if is_doubt
+        else ""
+    )
     return problem(
         "build/invalid",
         f"the model is not valid: {what}",
@@ -118,7 +125,7 @@ def _unread(model: ir.Model) -> list[str]:
     notes = []
     idle = [value.name or "" for value in model.graph.inputs if not value.uses() and value not in outputs]
     if idle:
-        notes.append(f"{several(len(idle), 'input')} that nothing reads: {first_few(idle, _MOST_NAMED)}")
+        notes.append(f"{several(len(idle), 'input')} that no node reads: {first_few(idle, _MOST_NAMED)}")
     needed: set[ir.Node] = set()
     waiting = [maker for value in outputs if (maker := value.producer()) is not None]
     while waiting:
@@ -192,10 +199,10 @@ def _compare(interface: Signature, values: Mapping[str, Any], outputs: Mapping[s
         dtype = next(port.dtype for port in interface.outputs if port.name == one.name)
         raise problem(
             "build/declared",
-            f"the output {one.name!r} is declared as {one.declared}, but has the shape {list(shape)}",
+            f"the output {one.name!r} is declared as {one.declared}, but its computed shape is {list(shape)}",
             where=where,
             why="operators do not check a declared shape",
-            fix=f'declare what it is: .declare("{dtype}", {list(shape)}), or None for sizes that change',
+            fix=f'declare the computed shape: .declare("{dtype}", {list(shape)}), or None for sizes that change',
         )
 
 

@@ -40,10 +40,10 @@ def refuse_opset(opset: Any, imports: Mapping[str, Any], where: str) -> None:
             limits = f"{least} to {newest}" if newest is not None else f"{least} or more"
             raise problem(
                 "build/opset",
-                f"{name} is {version!r}, which cannot be built",
+                f"a model cannot be built with {name} {version!r}",
                 where=where,
-                why=f"the installed onnx knows {limits}",
-                fix=f"give a whole number, {limits}; `pip install --upgrade onnx` brings newer ones",
+                why=f"the installed onnx supports {limits}",
+                fix=f"give a whole number, {limits}; for newer versions, run `pip install --upgrade onnx`",
             )
 
 
@@ -93,7 +93,9 @@ def output_value(builder: Builder, name: Any, tensor: Any, where: str) -> ir.Val
         OnnxsmithError: `build/output` for a wrong name or tensor, or an unknown dtype or rank.
     """
     if isinstance(name, Tensor) and isinstance(tensor, str):
-        raise _no_output(tensor, "is given in another order", "", where, f"g.output({tensor!r}, …): the name is first")
+        raise _no_output(
+            tensor, "is given in the wrong order", "", where, f"g.output({tensor!r}, …): the name is first"
+        )
     if not isinstance(name, str) or not name:
         raise _no_output(name, "is not a name", "", where, 'give a text: g.output("y", y)')
     if not isinstance(tensor, Tensor | ir.Value):
@@ -125,13 +127,13 @@ def output_value(builder: Builder, name: Any, tensor: Any, where: str) -> ir.Val
             name, "has no known dtype", "no schema of its operator is installed", where, _declared(handle, "float32")
         )
     if value.shape is None and isinstance(value.type, ir.TensorType):
-        why = "the specification wants the rank of an output, and the operators do not tell it"
+        why = "the specification requires the rank of an output, but shape inference cannot compute it here"
         raise _no_output(name, "has an unknown rank", why, where, _declared(handle, handle.dtype or "float32"))
     return value
 
 
 def _declared(handle: Tensor, dtype: str) -> str:
-    return f'say it before: {handle.name.rpartition(".")[2]}.declare("{dtype}", ["batch", None])'
+    return f'declare it first: {handle.name.rpartition(".")[2]}.declare("{dtype}", ["batch", None])'
 
 
 def _free(name: Any, builder: Any) -> str:

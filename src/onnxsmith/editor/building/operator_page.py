@@ -44,7 +44,7 @@ def operator_page(name: str, *, opset: int | None = None) -> Report:
         raise problem(
             "op/unknown-opset",
             f"{op} has no version for opset {opset}",
-            why=f"the operator is there since opset {since}; the installed onnx knows opsets up to {newest}",
+            why=f"the operator exists since opset {since}; the installed onnx supports opsets up to {newest}",
             fix=f"give --opset from {since} to {newest}",
         )
     kernels, notes = _kernels(op, domain)
@@ -78,21 +78,21 @@ def _example(op: str, domain: str, form: Schema, version: int) -> tuple[str, lis
     domain before it was deprecated."""
     if not form.deprecated:
         program = example(op, domain, form, version)
-        return program, [] if program else ["no example was found: docs/building.md shows how nodes are made"]
+        return program, [] if program else ["no example was found; docs/building.md shows how to make nodes"]
     text = text_of_deprecated(op, domain, form, version)
     if text:
         later = schema.first_alive(op, domain, form.since)
         newer = f"; the form of opset {later} is not deprecated" if later else ""
         note = (
-            "the specification deprecates this form, and onnx.checker refuses it; the example is ONNX text that "
-            f"{_RUNTIME} runs: write it to model.onnxtxt, then `onnxsmith run model.onnxtxt --random`{newer}"
+            f"the specification deprecates this form, and onnx.checker refuses it; but {_RUNTIME} runs this example "
+            f"in ONNX text: write it to model.onnxtxt, then `onnxsmith run model.onnxtxt --random`{newer}"
         )
         return text, [note]
     alive = schema.last_alive(op, domain)
     older = None if alive is None else schema.find(op, domain, alive)
     program = example(op, domain, older, alive) if older is not None and alive is not None else ""
     if program:
-        return program, [f"the specification deprecates this form; the example is of opset {alive}"]
+        return program, [f"the specification deprecates this form; the example uses opset {alive}"]
     return "", ["the specification deprecates this form, and no example was found"]
 
 

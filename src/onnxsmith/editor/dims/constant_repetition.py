@@ -82,11 +82,14 @@ class Repeating:
 
     def _comes_from(self, node: ir.Node, value: ir.Value, axis: int, dim: Dim, source: ir.Value) -> OnnxsmithError:
         """Returns the error for an operand that another input makes with a fixed size."""
-        why = f"axis {axis} of {value.name} has the size {factors.size(dim)}, and comes from the input {source.name}"
+        why = (
+            f"axis {axis} of {value.name} has the fixed size {factors.size(dim)}, which comes from the input "
+            f"{source.name}"
+        )
         axes = [at for at, size in enumerate(self._opening.static.get(source, ())) if size == factors.size(dim)]
         shape = self._opening.dims(source) or []
         axes = [at for at in axes if at < len(shape) and not factors.is_symbolic(shape[at]) and factors.size(dim) > 1]
-        fix = f'open the input too: "{source.name}:{axes[0]}={factors.text(dim)}"' if axes else ""
+        fix = f'make that axis of the input dynamic too: "{source.name}:{axes[0]}={factors.text(dim)}"' if axes else ""
         return self._opening.refuse(node, why, fix)
 
     def _traced(self, value: ir.Value, axis: int, dim: Dim) -> bool:
@@ -151,9 +154,9 @@ class Repeating:
             step[..., part] = 1
             if np.array_equal(first + step * self._along(array, axis), array) and not first[..., part].any():
                 node.replace_input_with(index, self._grown(node, first, step, axis, dim))
-                opening.notes.append(f"{walk.node_label(node)}: {value.name} counts to {factors.text(dim)}")
+                opening.notes.append(f"{walk.node_label(node)}: {value.name} now counts up to {factors.text(dim)}")
                 return
-        raise opening.refuse(node, f"{value.name} selects single indices of a dimension {factors.text(dim)}")
+        raise opening.refuse(node, f"{value.name} selects fixed indices along the dimension {factors.text(dim)}")
 
     def place(self, node: ir.Node, index: int, dim: Dim) -> bool:
         """Replaces indices that repeat from row to row of `dim` by indices for any number of rows. The rows lie one
@@ -224,7 +227,9 @@ class Repeating:
         made = None if value is None or factors.size(dim) != 1 else self._counted(node, value, axis, dim)
         if value is not None and made is not None:
             node.replace_input_with(index, made)
-            self._opening.notes.append(f"{walk.node_label(node)}: {value.name} counts the rows of {factors.text(dim)}")
+            self._opening.notes.append(
+                f"{walk.node_label(node)}: {value.name} now numbers the rows of {factors.text(dim)}"
+            )
 
     def _counted(self, node: ir.Node, value: ir.Value, axis: int, dim: Dim) -> ir.Value | None:
         """Returns the numbers of the rows for a constant 0 that may be the number of the only row, if that is the
@@ -314,7 +319,9 @@ class Repeating:
             return np.asarray(tensor.numpy())
         made_by = value.producer()
         if made_by is None or made_by.graph is not self._opening.work.model.graph:
-            raise self._opening.refuse(node, f"{value.name} is computed in a body, and has a fixed size")
+            raise self._opening.refuse(
+                node, f"{value.name} is computed in the body of a Loop or Scan, with a fixed size"
+            )
         part = cut(self._opening.work.model, (), [value.name or ""])
         found = run(part.model, {one.name or "": self._zeros(one) for one in part.model.graph.inputs}).outputs
         return np.asarray(next(iter(found.values())))

@@ -222,7 +222,7 @@ class Opening:
                     self.work.reshape(value)
                 continue
             if after is None or [factors.text(dim) for dim in before] != [factors.text(dim) for dim in after]:
-                raise self.refuse(node, f"the state {value.name} changes its shape from one run to the next")
+                raise self.refuse(node, f"the state {value.name} has another shape after an iteration than before")
 
     @contextmanager
     def _blamed(self, node: ir.Node) -> Iterator[None]:
@@ -302,9 +302,10 @@ class Opening:
                         name = factors.text(opened)
                         raise self.refuse(
                             node,
-                            f"it sums over {name}, and its weights {node.inputs[index].name} are for {number} of them",  # type: ignore[union-attr]
-                            "keep it static; or, if the arrays have their axes in another order, change the layout of "
-                            "the input: `onnxsmith explain edit/frozen-dim` shows the command",
+                            f"the node sums over {name}, and its weights {node.inputs[index].name} fit only the size "
+                            f"{number}",  # type: ignore[union-attr]
+                            "keep this dimension static; or, if your arrays have their axes in another order, "
+                            "change the layout of the input: `onnxsmith explain edit/frozen-dim` shows the command",
                         )
                     self.repeating.repeat(node, index, axis, opened, broadcast=group.broadcast)
 
@@ -337,7 +338,9 @@ class Opening:
             was = before[axis] if before is not None and axis < len(before) else None
             if was is not None and factors.size(dim) != was:
                 is_size = f"{factors.text(dim)} = {factors.size(dim)}" if factors.is_symbolic(dim) else str(dim[0])
-                raise self.refuse(node, f"axis {axis} of {value.name} would be {is_size}, and is {was} in the original")
+                raise self.refuse(
+                    node, f"axis {axis} of {value.name} would have the size {is_size}, but has {was} in the original"
+                )
         self._dims[value] = found
 
     def _guessed(self, node: ir.Node, before: tuple[int | None, ...]) -> ir.Shape:

@@ -81,13 +81,13 @@ def _reshape(opening: Opening, node: ir.Node) -> list[Dim] | None:
         return None  # the shape may be computed from that symbol, in a way that has no factors
     if wanted is None:
         shapes = f"{[factors.text(dim) for dim in dims]} cannot be divided into {sizes}"
-        raise opening.refuse(node, f"the symbol cannot be followed: {shapes}")
+        raise opening.refuse(node, f"it is unclear which new axis gets the symbol: {shapes}")
     places = [axis for axis, dim in enumerate(wanted) if factors.is_symbolic(dim)]
     if not any(factors.is_open(dim) for dim in wanted):
         return None
     for part in (one for dim in wanted for one in dim if isinstance(one, Atom) and one.base is not None):
         if not any(part in dim for dim in dims):
-            said = f"{walk.node_label(node)} divides it into parts of {part.over}"
+            said = f"{walk.node_label(node)} divides this dimension into parts of {part.over}"
             for name in names_in(part.text):
                 opening.kept.setdefault(name, []).append(said)
     numbers = [-1 if factors.is_symbolic(dim) else factors.size(dim) for dim in wanted]
@@ -118,7 +118,7 @@ def _turned(opening: Opening, node: ir.Node, dims: list[Dim], sizes: Sequence[in
         return dims
     order = [at, *(axis for axis in range(len(dims)) if axis != at)]
     node.replace_input_with(0, opening.sizes.node(node, "Transpose", [data], perm=order))
-    opening.notes.append(f"{walk.node_label(node)}: {factors.text(dims[at])} goes to the front")
+    opening.notes.append(f"{walk.node_label(node)}: a Transpose moves {factors.text(dims[at])} to the front")
     return [dims[axis] for axis in order]
 
 
@@ -170,7 +170,9 @@ def _expand(opening: Opening, node: ir.Node) -> list[Dim] | None:
         return None
     pieces = [opening.named(one) if one is not None else None for one in new]
     if any(piece is None for piece in pieces):
-        raise opening.refuse(node, "a part of its shape is computed in a way that cannot be followed")
+        raise opening.refuse(
+            node, "a size of the node's target shape is computed in a way that onnxsmith cannot follow"
+        )
     made = opening.sizes.shape([_piece(piece) for piece in pieces if piece is not None], node)
     _replace(opening, node, 1, made, f"{target} → {new}")
     return None
@@ -189,7 +191,7 @@ def _resize(opening: Opening, node: ir.Node) -> list[Dim] | None:
         (dims[axis], after[axis], factors.size(dims[axis])) if factors.is_open(dims[axis]) else after[axis]
         for axis in axes
     ]
-    _replace(opening, node, 3, opening.sizes.shape(pieces, node), f"sizes {after} follow the input")
+    _replace(opening, node, 3, opening.sizes.shape(pieces, node), f"the sizes {after} now follow the input")
     return None
 
 
@@ -222,10 +224,10 @@ def _slice(opening: Opening, node: ir.Node) -> list[Dim] | None:
             new_starts[index] = (_atoms(dim), start // block, 1) if start else 0
             new_ends[index] = (_atoms(dim), end // block, 1) if end < size else _END
     if new_starts != starts:
-        _replace(opening, node, 1, opening.sizes.shape(new_starts, node), "the start follows the size")
+        _replace(opening, node, 1, opening.sizes.shape(new_starts, node), "the start now follows the size")
     if new_ends != ends:
         # The end of an int32 slice has to fit int32; sizes are computed as int64, and both operands have one dtype.
-        _replace(opening, node, 2, opening.sizes.shape(new_ends, node), f"end {ends} follows the size")
+        _replace(opening, node, 2, opening.sizes.shape(new_ends, node), f"the end {ends} now follows the size")
         _as_int64(opening, node)
     return None
 
@@ -260,12 +262,12 @@ def _split(opening: Opening, node: ir.Node) -> list[Dim] | None:
         return None
     atoms = _atoms(dim)
     if parts is None or any(part % factors.size(atoms) for part in parts):
-        raise opening.refuse(node, f"it splits the axis into parts of fixed sizes: {parts or 'an attribute'}")
+        raise opening.refuse(node, f"the node splits the axis into parts of fixed sizes: {parts or 'an attribute'}")
     # Single elements of a size-1 symbol: the graph may need one part for each row.
     if factors.size(atoms) == 1 and len(parts) == factors.size(dim) > 1 and not isinstance(dim[0], int):
-        raise opening.refuse(node, f"it splits the axis into {len(parts)} parts")
+        raise opening.refuse(node, f"the node splits the axis into {len(parts)} parts, a fixed number")
     made = opening.sizes.shape([(atoms, part // factors.size(atoms), 1) for part in parts], node)
-    _replace(opening, node, 1, made, f"parts {parts} follow the size")
+    _replace(opening, node, 1, made, f"the parts {parts} now follow the size")
     return None
 
 
@@ -279,7 +281,7 @@ def _squeeze(opening: Opening, node: ir.Node) -> list[Dim] | None:
     axes = given if given is not None else [axis for axis, dim in enumerate(dims) if factors.size(dim) == 1]
     for axis in axes:
         if factors.is_open(dims[axis]):
-            raise opening.refuse(node, f"it removes axis {axis}, which holds {factors.text(dims[axis])}")
+            raise opening.refuse(node, f"the node removes axis {axis}, whose dimension is {factors.text(dims[axis])}")
     return None
 
 
@@ -304,7 +306,10 @@ def _divided(opening: Opening, node: ir.Node) -> list[Dim] | None:
             continue
         for one in opening.atoms() if opening.is_reached(other) else ():
             if one.size > _SMALL and bool(((numbers == one.size) | (np.abs(numbers * one.size - 1) < _CLOSE)).any()):
-                said = f"{walk.node_label(node)} keeps {value.name}, which may hold {one.size}, the size of {one.text}"
+                said = (
+                    f"{walk.node_label(node)} keeps {value.name}, in which the number {one.size} may be the size of "
+                    f"{one.text}"
+                )
                 opening.kept.setdefault(one.text, []).append(said)
     return None
 
@@ -357,10 +362,12 @@ def _gather(opening: Opening, node: ir.Node) -> list[Dim] | None:
     held = _constant(index)
     if held == [last] and last > 0 and opset_conversion.of(opening.work.model) >= _NEGATIVE and index.dtype is not None:
         array = np.full(const_tensor(index).shape.numpy(), -1, index.dtype.numpy())  # type: ignore[union-attr]
-        _replace(opening, node, 1, opening.sizes.constant(array), f"index {last}, the last, → -1")
+        _replace(opening, node, 1, opening.sizes.constant(array), f"index {last} (the last) → -1")
         return None
     if factors.size(dims[axis]) == 1:
-        raise opening.refuse(node, f"it selects elements of axis {axis}, which holds {factors.text(dims[axis])}")
+        raise opening.refuse(
+            node, f"the node selects elements of axis {axis}, whose dimension is {factors.text(dims[axis])}"
+        )
     return None
 
 

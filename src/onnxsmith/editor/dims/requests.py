@@ -126,13 +126,20 @@ def _symbolic_first(model: ir.Model, name: str, size: str, known: Collection[str
             for axis, dim in enumerate(value.shape or ())
             if isinstance(dim, int)
         ]
-        wish = f'; an axis of fixed size has no name: "{fixed[0].partition(" ")[0]}={name}" opens it' if fixed else ""
+        wish = (
+            (
+                f'; an axis of fixed size has no name; to make it dynamic, write "{fixed[0].partition(" ")[0]}={name}" '
+                "opens it"
+            )
+            if fixed
+            else ""
+        )
         axes = f" (fixed are {first_few(fixed, _SHOWN)})" if fixed else ""
         return f"the names that can be set are {', '.join(known)}{wish}{axes}"
     ranked = [value.name for value in model.graph.inputs if value.name and value.shape]
     new = name if is_symbol(name) and names_something(name) else "n"
     shown = " ".join(f'"{one}:0={new}"' for one in ranked)
-    return f"the sizes are fixed: write {shown}, which lets axis 0 have any size, {size} included" if ranked else _FIX
+    return f"the sizes are fixed; write {shown} to allow any size on axis 0" if ranked else _FIX
 
 
 def _new(text: str) -> int | str:
@@ -165,7 +172,7 @@ def _refuse_conflicts(found: Iterable[Request]) -> None:
         if isinstance(request.new, str) and isinstance(request.was, int):
             size, other = sizes.setdefault(request.new, (request.was, request))
             if size != request.was:
-                why = f"{request.new!r} would be {size} in {other.value.name} and {request.was} in {request.value.name}"
+                why = f"{request.new!r} would be {size} in {other.value.name} but {request.was} in {request.value.name}"
                 raise _wrong(why, "give the two dimensions different names")
 
 

@@ -95,12 +95,12 @@ class Rows:
             raise does_not_run(self.symbol, self.size, found.refused, sizes(settings.sizes).get(self.symbol))
         why = self._mixed(original, candidate, inputs, outputs, found.feeds, runtime)
         if not why and outputs and not without and found.together:
-            why = "the sizes of other dimensions have to change with it"
+            why = "the sizes of other dimensions have to change together with this dimension"
         model = load(original)
         if not why and outputs and opset_conversion.of(model) < LEAST_OPSET:
             why, without = f"the comparison needs opset {LEAST_OPSET}", []
         if not why and without and set(without) == set(several):
-            why = f"{', '.join(several)} has it on several axes"
+            why = f"{', '.join(several)} has this dimension on several axes"
         if why or not outputs or without:
             part = self._ran(part, found, why, without)
         elif found.refused:
@@ -112,12 +112,17 @@ class Rows:
         rows = self._verified(model, load(candidate), inputs, outputs, feeds, settings)
         part = replace(part, untried=(*part.untried, *self._empty(candidate, settings)))
         if not rows.equal:
-            return replace(rows, notes=(*rows.notes, f"at other sizes of {self.symbol}, each row with the original's"))
-        said = f"at {self.symbol} = {', '.join(str(one) for one in sorted(found.feeds))} each row is the original's"
+            return replace(
+                rows,
+                notes=(*rows.notes, f"at other sizes of {self.symbol}, each row was compared with the original's row"),
+            )
+        said = (
+            f"at {self.symbol} = {', '.join(str(one) for one in sorted(found.feeds))} each row agrees with the original"
+        )
         return replace(
             part,
             runs=(*part.runs, *(run for run in rows.runs if run not in part.runs)),
-            notes=(*part.notes, f"{said}, computed {self.size} at a time"),
+            notes=(*part.notes, f"{said}, which ran at {self.symbol} = {self.size}"),
         )
 
     def _refuse_fixed(
@@ -247,7 +252,7 @@ class Rows:
         for name, (axis, each) in outputs.items():
             a, b = first.get(name), second.get(name)
             if isinstance(a, np.ndarray) and not near(_reversed(a, axis, each), b, _AGREES):
-                return f"the rows of output {name} depend on their place"
+                return f"the rows of output {name} depend on their position"
         return ""
 
     def _ran(self, part: Verification, found: Tried, why: str, without: list[str]) -> Verification:

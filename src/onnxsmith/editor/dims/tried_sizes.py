@@ -159,16 +159,16 @@ def does_not_run(symbol: str, size: int, refused: Mapping[int, OnnxsmithError], 
     first = next(iter(refused.values())).problem
     return problem(
         "edit/does-not-run",
-        f"the edited model runs at no other {symbol} than {size}"
+        f"the edited model runs only at {symbol} = {size}"
         if size not in refused
         else f"the edited model does not run at {symbol} = {size}",
         where=f"{symbol} = {listed}",
         why=f"at {symbol} = {next(iter(refused))}: {first.what}. {first.why}".strip(". "),
-        fix=f"leave --dim {symbol}={given} out: then usual sizes are tried; or leave the dimension at {size}; nothing "
-        "was written"
+        fix=f"leave --dim {symbol}={given} out, so that usual sizes are tried; or leave the dimension at {size}; "
+        "nothing was written"
         if given is not None
-        else f"leave the dimension at {size}, without the name {symbol}, unless you know another size that the model "
-        "takes (option --dim); nothing was written",
+        else f"leave the dimension at {size}, without the name {symbol}, unless you know another size that the "
+        "model accepts (give this size with --dim); nothing was written",
     )
 
 

@@ -41,7 +41,7 @@ class Cast(Step):
             raise problem(
                 "edit/dtype",
                 f"constants are not stored as {self.to}",
-                why="it is no float dtype",
+                why="{self.to} is not a float dtype",
                 fix="use bfloat16, float16 or a float8 dtype; for integers quantise the model",
             )
         takes = Takes("float initializer", lambda value: _is_own(work, value) and _is_float(value))
@@ -61,14 +61,17 @@ def _nothing_to_store(work: Work) -> OnnxsmithError:
     small = [name for name in small if _is_float(work.model.graph.initializers[name])]
     if not walk.has_own_initializers(work.model):
         why, fix = (
-            "before IR version 4 each is a graph input too",
+            "before IR version 4, each initializer is also a graph input",
             'make the weights constants first: do = "drop-input", input = "*"',
         )
     elif small:
-        why = f"smaller ones have to be named: {first_few(small, _SHOWN)}"
-        fix = f'name them: tensor = "{small[0]}"'
+        why = f"smaller initializers are stored only if the step names them: {first_few(small, _SHOWN)}"
+        fix = f'name a small initializer: tensor = "{small[0]}"'
     else:
-        why, fix = "the model has no float initializers", "leave the step out: there is nothing to store in less"
+        why, fix = (
+            "the model has no float initializers",
+            "leave the step out: the model has nothing to store in fewer bits",
+        )
     return problem("edit/no-match", "there is no float initializer with two dimensions or more", why=why, fix=fix)
 
 
@@ -123,7 +126,7 @@ def _stored(work: Work, value: ir.Value, dtype: ir.DataType) -> float:
         raise problem(
             "edit/dtype",
             f"{name!r} is of {tensor.dtype.name.lower()}",
-            why="only floats are stored narrower",
+            why="this step stores only float constants in another dtype",
             fix="leave it out",
         )
     before = tensor.numpy().astype(np.float64)
@@ -134,7 +137,7 @@ def _stored(work: Work, value: ir.Value, dtype: ir.DataType) -> float:
         raise problem(
             "edit/overflow",
             f"{name!r} has values that {dtypes.shown(dtype)} cannot hold",
-            why=f"its largest magnitude is {np.max(np.abs(before)):.3g}",
+            why=f"the largest magnitude in the tensor is {np.max(np.abs(before)):.3g}",
             fix="use bfloat16, which has the range of float32",
         )
     readers = [(use.node, use.idx) for use in value.uses()]
@@ -177,7 +180,7 @@ class Constant(Step):
                 f"{value.name!r} is not a constant",
                 why="it is computed"
                 if value.producer() is not None
-                else "it is an input, which the caller or the loop gives",
+                else "the tensor is an input, and its value comes from the caller or the loop",
                 fix=_one_of(work.model.graph.initializers) or "`onnxsmith inspect MODEL --tensors` lists the constants",
             )
         made = self._made(held, value.name or "") if self.at is None else self._changed(held, value.name or "")
@@ -193,7 +196,8 @@ class Constant(Step):
         work.change(value)
         if value.is_graph_input():
             work.notes.append(
-                f"{value.name} is a graph input too: a caller that gives it another value replaces this one"
+                f"{value.name} is also a graph input: a caller can give another value, which then replaces the new "
+                "constant"
             )
         was = "" if dims(held) == dims(made) else f", shape {list(dims(held))} → {list(dims(made))}"
         few = "" if self.at is None else f", {several(len(self.at), 'element')}"
@@ -210,7 +214,8 @@ class Constant(Step):
                 f"the places or the numbers do not fit {name}, whose shape is {dims(held)}",
                 where=name,
                 why=str(error),
-                fix="give a list of places with one index for each axis, at = [[0, 3], [1, 2]], and as many numbers",
+                fix="give a list of places with one index for each axis, at = [[0, 3], [1, 2]], and one number for "
+                "each place",
             ) from error
         return ir.tensor(array, dtype=held.dtype)
 
@@ -219,7 +224,7 @@ class Constant(Step):
         twice."""
         places = np.asarray(self.at)
         if places.dtype.kind not in "iu" or places.shape not in ((len(places), axes), (len(places),) * (axes == 1)):
-            raise ValueError("a place has one whole number for each axis")
+            raise ValueError("a place consists of one whole number for each axis")
         if len(np.unique(places, axis=0)) < len(places):
             raise ValueError("a place occurs twice")
         return tuple(places.reshape(len(places), axes).T)
@@ -238,7 +243,7 @@ class Constant(Step):
             if made.dtype != held.dtype:
                 raise problem(
                     "edit/dtype",
-                    f"{name} is of {held.dtype.name.lower()}, the array is of {made.dtype.name.lower()}",
+                    f"{name} has the dtype {held.dtype.name.lower()}, but the array has {made.dtype.name.lower()}",
                     why="the nodes that read the constant expect its dtype",
                     fix=f'convert the array: value.astype("{held.dtype.numpy().name}")',
                 )

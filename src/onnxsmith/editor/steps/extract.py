@@ -80,7 +80,7 @@ class Extract(Step):
             raise problem(
                 "edit/empty-part",
                 f"no node computes {', '.join(same)} in the part",
-                why="the tensor is a graph input, a constant, or one of `from`",
+                why="the tensor is a graph input, a constant, or a tensor that `from` names",
                 fix=_behind(ends, starts),
             )
         border_types.complete(
@@ -107,7 +107,7 @@ class Extract(Step):
             if ahead > _LARGE:
                 work.adapt_reference.append(lambda reference: _started(reference, wires, outputs))
                 work.notes.append(
-                    "the part was compared from its first tensors on: what the model computes before and beside it "
+                    "the part was compared alone, on values for its first tensors, because the rest of the model "
                     f"has {ahead / 2**30:.1f} GiB of weights"
                 )
             else:
@@ -135,8 +135,9 @@ class Extract(Step):
             raise problem(
                 "edit/undefined",
                 f"the part also needs the input{'s' * (len(missing) > 1)} {', '.join(missing)}",
-                why="a path of nodes leads from there to the part's outputs without passing a tensor of `from`",
-                fix=f"{listed}, in Python a list of the names",
+                why="a path of nodes leads from this input to the part's outputs, and passes no tensor that `from` "
+                "names",
+                fix=f"{listed}; in Python, give a list of these names",
             )
 
 
@@ -146,10 +147,10 @@ def _refuse_constants(unused: list[ir.Value]) -> None:
         if value.producer() is None and value.const_value is not None:
             raise problem(
                 "edit/unused-cut",
-                f"{value.name} is a constant, and stays one in the part",
-                why="a part starts at graph inputs and at computed tensors",
-                fix=f'leave it out of `from`, or make it a graph input by a step before: do = "add-input", '
-                f'tensor = "{value.name}"',
+                f"{value.name} is a constant, and stays a constant in the part",
+                why="a part can start only at graph inputs and at computed tensors",
+                fix="leave the constant out of `from`, or turn it into a graph input with an earlier step: do = "
+                f'"add-input", tensor = "{value.name}"',
             )
 
 
@@ -168,9 +169,9 @@ def _refuse_unused(
     raise problem(
         "edit/unused-cut",
         f"{start.name} has no influence on {', '.join(names)}",
-        why=f"it comes later: it is computed from {', '.join(behind)}"
+        why=f"{start.name} comes later in the graph: it is computed from {', '.join(behind)}"
         if behind
-        else "no path of nodes leads from it to them",
+        else "no path of nodes leads from {start.name} to these outputs",
         fix=f"leave it out of `from`, or swap the two ends: {turned}" if behind else "leave it out of `from`",
     )
 
@@ -195,10 +196,10 @@ def _body(work: Work, starts: list[ir.Value], ends: list[ir.Value]) -> ir.Graph 
     value = next(value for value in (*ends, *starts) if value in inner)
     raise problem(
         "edit/out-of-scope",
-        f"{value.name!r} is inside a branch or a body, and not all tensors of the part are",
+        f"{value.name!r} is inside a branch or a body, but other tensors of the part are outside",
         why="a part is cut out of one graph",
-        fix=f"name the part's end by `to`, a tensor of {'/'.join(inner[value].path)}; what it reads from outside is an "
-        "input",
+        fix=f"choose only ends (`to`) inside {'/'.join(inner[value].path)}; tensors that the part reads from "
+        "outside become inputs",
     )
 
 
@@ -223,7 +224,8 @@ def _brought_out(model: ir.Model, inner: dict[str, str]) -> ir.Model:
         name, why = next(iter(exposed.refused.items()))
         raise problem(
             "edit/not-exposable",
-            f"{name!r} cannot be brought out of its body, so the part cannot be compared with the original",
+            f"{name!r} cannot become an output of the model, because it is computed in a body; so the part cannot be "
+            "compared with the original",
             why=why,
             fix="add --no-verify; the part is then written without a comparison",
         )

@@ -80,11 +80,13 @@ def _refusal(work: Work, value: ir.Value, held: ir.TensorProtocol | None) -> Onn
         others = f'to change its value, use the step constant: tensor = "{name}", value = …'
     elif not inside:
         starts = " ".join(f"--from {shlex.quote(one)}" for one in (name, *_other_inputs(graph, value)))
-        others = f"to begin the model there, use `onnxsmith extract MODEL {starts} -o part.onnx`"
+        others = f"to start the model at this tensor, use `onnxsmith extract MODEL {starts} -o part.onnx`"
     return problem(
         "edit/not-constant",
         f"{name!r} is not a constant of the main graph",
-        why="it belongs to a branch or a body, and only the main graph has inputs" if inside else "it is computed",
+        why="the constant belongs to a branch or a body, but only the main graph has inputs"
+        if inside
+        else "it is computed",
         fix=others,
     )
 
@@ -127,13 +129,11 @@ class DropInput(Step):
         graph = work.model.graph
         asked = values = work.find.tensors(self.input, Takes("graph input", lambda one: one in graph.inputs))
         if any(self._can_go(one) for one in asked):
-            takes = Takes("graph input that can go", lambda one: one in graph.inputs and self._can_go(one))
+            takes = Takes("removable graph input", lambda one: one in graph.inputs and self._can_go(one))
             values = work.find.tensors(self.input, takes)
         stay = [one.name or "" for one in asked if one not in values]
         if stay:
-            work.notes.append(
-                f"{', '.join(stay)}: still graph input{'s' * (len(stay) > 1)}, read and without a default"
-            )
+            work.notes.append(f"{', '.join(stay)}: not removed (read by nodes, and without a default value)")
         return "; ".join([self._drop(work, value) for value in values])
 
     def _can_go(self, value: ir.Value) -> bool:
@@ -156,7 +156,7 @@ class DropInput(Step):
             raise problem(
                 "edit/input-needed",
                 f"the input {name!r} is read by {_readers(value)}",
-                why="without the input, its readers need another value",
+                why="without the input, the nodes that read it need another value",
                 fix=f"give a value that replaces it: value = {_example(value)}, or an array: "
                 f'value = {{ file = "{name}.npy" }}',
             )
@@ -189,7 +189,7 @@ class DropInput(Step):
                 if not shape.is_static():
                     raise problem(
                         "edit/shape",
-                        f"{name} has symbolic dimensions, and one number gives no shape",
+                        f"{name} has symbolic dimensions, so a single number is not enough: the constant needs a shape",
                         where=f"{name}: {shape}",
                         fix=f"give a value of the shape that the input should have, such as value = {_example(value)}",
                     )
@@ -197,7 +197,7 @@ class DropInput(Step):
         if value.dtype is not None and made.dtype != value.dtype:
             raise problem(
                 "edit/dtype",
-                f"{name} is of {value.dtype.name.lower()}, the value of {made.dtype.name.lower()}",
+                f"{name} has the dtype {value.dtype.name.lower()}, but the value has {made.dtype.name.lower()}",
                 fix=f'convert the array: value.astype("{value.dtype.numpy().name}")',
             )
         sizes = list(value.shape) if value.shape is not None else list(dims(made))
@@ -206,7 +206,7 @@ class DropInput(Step):
         ):
             raise problem(
                 "edit/shape",
-                f"{name} has the shape {value.shape}, the value has {list(dims(made))}",
+                f"{name} has the shape {value.shape}, but the value has {list(dims(made))}",
                 fix=f"give a value of the input's shape, such as value = {_example(value)}",
             )
         return made
@@ -226,7 +226,7 @@ _LONGEST_EXAMPLE = 16
 
 def _readers(value: ir.Value) -> str:
     names = dict.fromkeys(walk.node_label(use.node) for use in value.uses())
-    return first_few(names, _SHOWN_READERS) if names else "no node, and is a graph output"
+    return first_few(names, _SHOWN_READERS) if names else "no node, but is a graph output"
 
 
 def _example(value: ir.Value) -> str:
@@ -310,7 +310,7 @@ class Expose(Step):
         if self.name is not None and len(values) > 1:
             raise problem(
                 "edit/many-matches",
-                f"one name cannot be given to {len(values)} tensors",
+                f"the step gives one name to {len(values)} tensors",
                 fix="select one tensor, or leave name out",
             )
         work.infer()
@@ -338,7 +338,9 @@ class Expose(Step):
         place = next(place for place in tensor_paths.places(work.model) if place.name == name)
         raise problem(
             "edit/not-exposable",
-            f"{name!r} cannot be brought out of its body" if place.bodies else f"{name!r} cannot be an output",
+            f"{name!r} cannot become an output of the model, because it is computed in a body"
+            if place.bodies
+            else f"{name!r} cannot be an output",
             why=why,
             fix=_around(place) if place.bodies else "expose the tensors from which it is computed",
         )

@@ -52,8 +52,8 @@ class Inline(Step):
                 "edit/not-inlined",
                 "the functions cannot be inlined",
                 why=trouble,
-                fix="export the model again: a call or a result of "
-                f"{first_few(failing or list(known), _FEW)} does not fit the function, and no runtime runs it",
+                fix=f"export the model again: a call or a result of {first_few(failing or list(known), _FEW)} does "
+                "not fit the function, so no runtime can run the model",
             )
         declares = any(value.shape is not None for value in _inside(work.model))
         before = {value.name for value in _inside(work.model)}
@@ -130,8 +130,8 @@ class Outline(Step):
         if sum(asked) != 1:
             raise problem(
                 "edit/step-argument",
-                "it is not clear which nodes become a function",
-                why="exactly one of node, find and module selects them",
+                "it is not clear which nodes should become a function",
+                why="exactly one of node, find and module has to select the nodes",
                 fix=f'write node = "{_first_name(work)}", or find = "Mul(x, Sigmoid(x))", or module = "layers.*"',
             )
         if self.node is not None:
@@ -151,10 +151,10 @@ class Outline(Step):
         if not (domain and name) or domain == "ai.onnx":
             raise problem(
                 "edit/step-argument",
-                f"{self.to!r} is no name for a function",
-                why="it consists of your own domain and a name, and ai.onnx is ONNX's domain"
+                f"{self.to!r} is not a valid name for a function",
+                why="the name consists of your own domain and a name, but ai.onnx is the domain of ONNX"
                 if domain == "ai.onnx"
-                else "it consists of your own domain and a name, with :: between them",
+                else "a function's name consists of your own domain and a name, with :: between them",
                 fix=f'write to = "my.model::{name or domain.rpartition(".")[2]}"',
             )
         if any(node.op_identifier()[:2] == (domain, name) for node in walk.all_nodes(work.model)) or any(
@@ -162,14 +162,14 @@ class Outline(Step):
         ):
             raise problem(
                 "edit/name-taken",
-                f"the model has an operator {self.to} already",
+                f"the model already uses an operator {self.to}",
                 fix=f'write to = "{self.to}2"',
             )
         if not walk.has_own_initializers(work.model):
             raise problem(
                 "edit/step-argument",
                 f"a model of IR version {work.model.ir_version} cannot hold functions",
-                why="before version 4 each weight is an input, and a newer version would change that",
+                why="before version 4, each weight is also an input; a newer version would change that",
                 fix='make the weights constants first: do = "drop-input", input = "*"',
             )
         return domain, name
@@ -187,7 +187,7 @@ def _sort(graph: ir.Graph, regions: list[Region]) -> None:
     except ValueError as error:
         raise problem(
             "edit/cycle",
-            "two of the calls would need each other's results",
+            "of two calls, each would need a result of the other",
             where=", ".join(region.name for region in regions[:3]),
             why=str(error),
             fix="select fewer nodes, so that each call can run before or after the others",

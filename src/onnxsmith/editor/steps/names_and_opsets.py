@@ -38,7 +38,7 @@ class Rename(Step):
             raise problem(
                 "edit/step-argument",
                 "rename needs one of tensor, node and dim, and a new name in `to`",
-                why=f"it was given {', '.join(chosen) or 'none of them'} and to = {self.to!r}",
+                why=f"the step has {', '.join(chosen) or 'none of them'} and to = {self.to!r}",
                 fix='write tensor = "x", to = "image"',
             )
         return getattr(self, f"_{chosen[0]}")(work)  # type: ignore[no-any-return]
@@ -99,7 +99,7 @@ class Rename(Step):
             raise problem(
                 "edit/name-taken",
                 f"another dimension is called {self.to!r}",
-                why="two dimensions of one name must be equal",
+                why="two dimensions of the same name must have the same size",
                 fix=f"choose a name that is free, such as {fresh.unused(self.to, known)}",
             )
         rename_symbols(work.model, {self.dim: self.to})
@@ -115,7 +115,7 @@ def _said(place: tensor_paths.Place) -> str:
     if value.is_graph_input():
         made = "a graph input" if not place.bodies else "an input"
     where = f" of {'/'.join(place.path)}" if place.bodies else ""
-    output = ", and an output of it" if place.bodies else ", and a graph output"
+    output = ", and an output of that body" if place.bodies else ", and a graph output"
     return f"it is {made}{where}" + (output if value.is_graph_output() else "")
 
 
@@ -139,7 +139,7 @@ class Strip(Step):
             raise problem(
                 "edit/step-argument",
                 f"strip cannot remove {', '.join(map(repr, wrong)) or 'nothing'}",
-                why=f"it removes {', '.join(KINDS)}; the weights are what the model computes with, and stay"
+                why=f"it removes {', '.join(KINDS)}; it keeps the weights, because the model computes with them"
                 if "weights" in wrong
                 else f"it removes {', '.join(KINDS)}",
                 fix=_kinds_to_write([kind for kind in kinds if kind not in wrong], wrong),
@@ -235,9 +235,9 @@ class Opset(Step):
             raise problem(
                 "edit/ir-version",
                 f"the model cannot be written in IR version {wanted}",
-                why=f"opset {self.to} and the content of the model need IR version {least} at least, and the installed "
-                f"onnx writes {newest} at most",
-                fix=f"choose an IR version from {least} to {newest}, or leave it out",
+                why=f"opset {self.to} and the content of the model need at least IR version {least}, and the "
+                f"installed onnx writes at most {newest}",
+                fix=f"choose an IR version from {least} to {newest}, or leave the IR version out",
             )
         if made is not work.model:
             work.rewritten += opset_conversion.rewritten(work.model, made)

@@ -148,7 +148,7 @@ def _behind_the_adapter(error: OnnxsmithError, value: ir.Value) -> OnnxsmithErro
     if not value.is_graph_input() or node is None or node.op_type not in ("Cast", "Transpose"):
         return error
     name = node.outputs[0].name
-    fix = f'{value.name} is only read by a {node.op_type}; to insert behind that: after = "{name}"'
+    fix = f'{value.name} is read only by a {node.op_type}; to insert behind that node, write after = "{name}"'
     return OnnxsmithError(replace(error.problem, fix=fix))
 
 
@@ -188,8 +188,9 @@ class Remove(Step):
             raise problem(
                 "edit/several-results",
                 f"{walk.node_label(node)} cannot be removed: other results than its first are read",
-                why=f"{', '.join(value.name or '' for value in used)} are read: one operand cannot replace them all",
-                fix=f"let the readers read other tensors first: {_wiring(node)}",
+                why=f"{', '.join(value.name or '' for value in used)} are also read, but one operand cannot replace "
+                "several results",
+                fix=f"first connect the nodes that read them to other tensors: {_wiring(node)}",
             )
 
     def _stand_ins(self, work: Work, nodes: list[ir.Node]) -> dict[ir.Value, ir.Value]:
@@ -265,7 +266,7 @@ class Remove(Step):
             work.declare(new)  # an output has a type in the file
             return
         work.notes.append(
-            f"an Identity gives the output {value.name}, so that {new.name} and the output keep their names"
+            f"an Identity computes the output {value.name}, so that both {new.name} and the output keep their names"
         )
         made = operators(work, inner, None, f"removal of {walk.node_label(node)}", [new]).Identity(new).value
         made.type, made.shape, name = new.type, new.shape, value.name
@@ -318,7 +319,7 @@ class Replace(Step):
         if len(pattern.outputs) != len(by.outputs):
             raise problem(
                 "edit/replacement",
-                f"find has {several(len(pattern.outputs), 'result')}, by has {len(by.outputs)}",
+                f"`find` has {several(len(pattern.outputs), 'result')}, but `by` has {len(by.outputs)}",
                 why="each result of the pattern needs a result that replaces it",
                 fix="name the results in the same order: (x) => (y, z)",
             )
@@ -357,7 +358,7 @@ class Wire(Step):
             raise problem(
                 "edit/cycle",
                 f"{walk.node_label(node)} would depend on its own result",
-                why=f"{value.name!r} is computed from it",
+                why=f"{value.name!r} is computed from the node's result",
                 fix="choose a tensor that does not depend on the node",
             )
         while len(node.inputs) <= index:

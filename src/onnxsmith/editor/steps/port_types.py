@@ -51,7 +51,9 @@ class Dtype(Step):
             _cast_input(work.model, name, new, renamed)
             if value.is_graph_output():  # one name cannot be an input of one dtype and an output of another
                 work.outputs[renamed] = inner if work.outputs.pop(name, None) else None
-                work.notes.append(f"the output {name} is called {renamed}: the input {name} has another dtype now")
+                work.notes.append(
+                    f"the output {name} is now called {renamed}, because the input {name} has another dtype now"
+                )
             work.adapt_reference.append(lambda model: _cast_input(model, original, new, inner))
             work.move_originals(original, inner)
         else:
@@ -72,9 +74,13 @@ def _refuse(value: ir.Value, old: ir.DataType | None, new: ir.DataType) -> None:
     plain = isinstance(value.type, ir.TensorType) and old not in (None, ir.DataType.STRING)
     if plain and old != new and new != ir.DataType.STRING and value.const_value is None:
         return
-    why = f"it is of {dtypes.shown(old)}" if plain else "it is no tensor of numbers, or its dtype is unknown"
+    why = (
+        f"it is of {dtypes.shown(old)}"
+        if plain
+        else "the input or output is not a tensor of numbers, or its dtype is unknown"
+    )
     if value.const_value is not None:
-        why = "it has a default, which a caller may replace; the default would need another dtype"
+        why = "the input has a default value, which would also need another dtype"
     raise problem(
         "edit/dtype",
         f"the dtype of {value.name} cannot become {dtypes.shown(new)}",
@@ -151,7 +157,7 @@ class Layout(Step):
                 where=value.name or "",
                 why="it is no tensor"
                 if value.type is not None and not isinstance(value.type, ir.TensorType)
-                else "the file declares no shape, and none follows from the graph",
+                else "the file declares no shape, and shape inference finds none",
                 fix="choose a tensor, or declare its shape in Python, before the step: "
                 f'`m.tensor("{value.name}").value.shape = onnx_ir.Shape(["N", "C", "H", "W"])`',
             )
@@ -182,7 +188,9 @@ def _permute_input(work: Work, value: ir.Value, axes: tuple[int, ...]) -> None:
     _transpose(graph, port, value, [axes.index(axis) for axis in range(len(axes))], first=True)
     if value.is_graph_output():  # one name cannot be an input of one layout and an output of another
         work.outputs[value.name] = work.outputs.pop(name, None)
-        work.notes.append(f"the output {name} is called {value.name}: the input {name} has another layout now")
+        work.notes.append(
+            f"the output {name} is now called {value.name}, because the input {name} has another layout now"
+        )
     work.adapt_candidate.append(lambda model: _old_input(model, _now(work.inputs, original, name), axes))
 
 
@@ -193,7 +201,7 @@ def _permute_output(work: Work, value: ir.Value, axes: tuple[int, ...]) -> None:
     made = ir.Value(name=name, type=value.type, shape=_permuted(value.shape, axes))
     if value in graph.inputs:
         made.name = work.names.free(f"{name}_transposed")
-        work.notes.append(f"the output {name} is called {made.name}: the input {name} has another layout")
+        work.notes.append(f"the output {name} is now called {made.name}, because the input {name} has another layout")
         work.outputs[made.name] = work.outputs.pop(name, None)
     else:
         value.name = work.names.free(f"{name}_before_transpose")
@@ -282,7 +290,12 @@ def permutation(layout: str | Sequence[int], rank: int, where: str) -> tuple[int
     else:
         axes = tuple(int(one) for one in (layout.split(",") if isinstance(layout, str) else layout))
         if sorted(axes) != list(range(rank)):
-            raise _refusal(f"{list(axes)} is no order of {rank} axes", where, "each axis is named once, from 0", rank)
+            raise _refusal(
+                f"{list(axes)} is not an order of {rank} axes",
+                where,
+                "an order names each axis once, counted from 0",
+                rank,
+            )
     if axes == tuple(range(rank)):
         raise _refusal("the layout changes nothing", where, "the axes stay in their order", rank)
     return axes
@@ -295,7 +308,7 @@ def _of_letters(layout: str, rank: int, where: str) -> tuple[int, ...]:
         )
     if len(layout) != rank:
         raise _refusal(
-            f"{layout} names {len(layout)} axes, the tensor has {rank}", where, "each axis needs one letter", rank
+            f"{layout} names {len(layout)} axes, but the tensor has {rank}", where, "each axis needs one letter", rank
         )
     batch, rest = ("N", layout[1:]) if layout[0] == "N" else ("", layout)
     if rest.endswith("C"):
@@ -303,8 +316,8 @@ def _of_letters(layout: str, rank: int, where: str) -> tuple[int, ...]:
     elif rest.startswith("C"):
         before = f"{batch}{rest[1:]}C"
     else:
-        why = "letters say where the channels are: C is the last axis, or the first one behind N"
-        raise _refusal(f"what the axes of {layout} were before is not known", where, why, rank)
+        why = "the letter C marks the channels: it has to be the last axis, or the axis behind N"
+        raise _refusal(f"the old layout that belongs to {layout} is not known", where, why, rank)
     return tuple(before.index(letter) for letter in layout)
 
 
@@ -315,7 +328,7 @@ def _refusal(what: str, where: str, why: str, rank: int) -> OnnxsmithError:
     if rank < 2:
         return problem("edit/layout", what, where=where, why=f"{why}; a tensor of rank {rank} has one layout only")
     if rank == 2:
-        fix = f"leave {where} as it is: a tensor of two axes has no positions beside its channels; {axes} swaps the two"
+        fix = f"leave {where} as it is: a tensor of two axes has only one layout; {axes} swaps the two axes"
         return problem("edit/layout", what, where=where, why=why, fix=fix)
     return problem(
         "edit/layout", what, where=where, why=why, fix=f"write {usual}, or {axes}" if usual else f"write {axes}"

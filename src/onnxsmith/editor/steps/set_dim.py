@@ -116,7 +116,9 @@ def _open(work: Work, found: list[Request]) -> None:
         opening, replaced = _by(work, found, followed or CHOICES[0])  # the comparison says what is wrong
     for name in replaced:
         DropInput(name).apply(work)
-        opening.notes.append(f"{name} is no graph input any more: its default held a size, which was replaced")
+        opening.notes.append(
+            f"{name} is no longer a graph input: its default value contained a size, which was replaced"
+        )
     work.notes.extend(opening.notes)
     work.also.extend(rows.compared for rows in _rows(work, opening, found))
 

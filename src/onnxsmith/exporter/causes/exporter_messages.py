@@ -22,7 +22,7 @@ class FrozenAxis(Cause):
         return Problem(
             "export/frozen-axis",
             "an axis that was requested as dynamic is fixed by the model",
-            fix="remove that axis from --dynamic, or change the code that makes a Python number of a size",
+            fix="remove that axis from --dynamic, or change the code that turns the size into a Python number",
         )
 
 
@@ -37,10 +37,10 @@ REASONS = {
     "aten.linalg_eigvals": "a real matrix has complex eigenvalues, found in iterations whose number depends on the "
     "matrix; for a symmetric matrix, use torch.linalg.eigvalsh",
     "aten._to_sparse": "tensors in a graph are dense: runtimes have no kernels for sparse ones",
-    "aten.linalg_ldl_factor_ex": "the values decide which rows the factorisation exchanges, in blocks of one or two; "
-    "torch.linalg.cholesky and torch.linalg.lu_factor have a translation",
-    "aten.linalg_ldl_solve": "the pivots decide which rows are exchanged, in blocks of one or two; "
-    "torch.linalg.solve has a translation",
+    "aten.linalg_ldl_factor_ex": "the factorisation exchanges rows, alone or in pairs, and the values decide "
+    "which; torch.linalg.cholesky and torch.linalg.lu_factor have a translation",
+    "aten.linalg_ldl_solve": "rows are exchanged, alone or in pairs, and the pivots decide which; torch.linalg.solve "
+    "has a translation",
 }
 """Says why some operators have no translation, and which similar operators have one."""
 
@@ -88,16 +88,18 @@ class NoKernel(Cause):
         if typed:
             return Problem(
                 "runtime/no-kernel",
-                f"onnxruntime does not take {typed[1]} for {typed[2]}",
-                why="the operator is known, but not for this dtype in this opset; bfloat16 and float8 were added late",
+                f"onnxruntime does not accept {typed[1]} for {typed[2]}",
+                why="this opset has the operator, but not for this dtype; bfloat16 and float8 were added in late "
+                "opsets",
                 fix="export the module in float32: net.float(), with float inputs",
             )
         if not found:
             return None
         return Problem(
             "runtime/no-kernel",
-            f"onnxruntime has no kernel for {found[1]} as of opset {found[2]}, or none for these dtypes",
-            why="the operator is known, but not for this dtype on this provider; the CPU lacks many bfloat16 kernels",
+            f"onnxruntime has no kernel for {found[1]} of opset {found[2]}, or no kernel for these dtypes",
+            why="this execution provider has the operator, but not for this dtype; the CPU provider lacks many "
+            "bfloat16 kernels",
             fix="export the module in float32: net.float(), with float inputs",
         )
 
@@ -124,9 +126,10 @@ class DownConverter(Cause):
         return Problem(
             "export/opset",
             f"{operator or 'an operator of the model'} cannot be converted to the requested opset",
-            why="torch's exporter writes opset 18 or newer, and the converter after it has no step to an older opset "
-            f"for {operator or 'it'}; torch alone logs this and writes opset 18",
-            fix="leave out --opset, or ask for 18 or newer",
+            why="torch's exporter writes opset 18 or newer, and onnx's version converter cannot convert "
+            f"{operator or 'this operator'} to an older opset; without onnxsmith, torch logs this error and "
+            "writes opset 18",
+            fix="leave out --opset, or choose opset 18 or newer",
         )
 
 
@@ -148,8 +151,8 @@ class BrokenImport(Cause):
         return Problem(
             "export/broken-import",
             f"{named} could not be imported" if lazy else "torchvision does not fit the installed torch",
-            why="most often torchvision and torch are of different releases: transformers imports torchvision if it is "
-            "installed, and hides its error",
-            fix="`python -c 'import torchvision'` shows whether that is the cause; `pip install --upgrade torch "
-            "torchvision` fixes it, or `pip uninstall torchvision` if it is not used",
+            why="the usual cause: the releases of torchvision and torch do not match; transformers imports an "
+            "installed torchvision, and hides the error of that import",
+            fix="`python -c 'import torchvision'` shows whether torchvision is the cause; if so, run `pip install "
+            "--upgrade torch torchvision`, or `pip uninstall torchvision` if you do not use torchvision",
         )

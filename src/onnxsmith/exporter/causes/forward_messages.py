@@ -34,30 +34,30 @@ class DataBranch(Cause):
             return Problem(
                 "forward/loop-on-data",
                 "the number of iterations of a loop depends on the value of a tensor",
-                why="u0 in torch's message is a number that Python took from a tensor; the number of iterations is "
-                "unknown before the model runs",
+                why="u0 in torch's message is a number that Python read from a tensor; so the number of iterations "
+                "is unknown before the model runs",
                 fix="use torch.while_loop, or a number of iterations that is the same in every call",
             )
         if _VALUE.search(code) and not code.startswith(("if", "elif", "assert")):
             return Problem(
                 "forward/python-value",
-                "Python makes a number of a tensor",
-                why="u0 in torch's message is that number: it is unknown before the model runs",
+                "Python converts a tensor to a number",
+                why="u0 in torch's message is that number, which is unknown before the model runs",
                 fix="leave out .item(), int() and float(): a tensor of rank 0 can be used in computations directly",
             )
         if not code:
             return Problem(
                 "forward/branch-on-data",
                 "Python needs the value of a tensor: for an `if`, or as a number",
-                why="u0 in torch's message is that value: it is unknown before the model runs",
-                fix="write a choice with torch.where(condition, a, b) or torch.cond; leave out .item(), int() and "
-                "float() of a number",
+                why="u0 in torch's message is that value, which is unknown before the model runs",
+                fix="write an `if` as torch.where(condition, a, b) or torch.cond; for a number, leave out .item(), "
+                "int() and float()",
             )
         return Problem(
             "forward/branch-on-data",
             "an `if` tests the value of a tensor",
-            why="u0 in torch's message is that value, and Eq(u0, 1) asks whether it is true; it is unknown before the "
-            "model runs",
+            why="u0 in torch's message is that value, and Eq(u0, 1) tests whether the value is true; the value is "
+            "unknown before the model runs",
             fix="write the choice with torch.where(condition, a, b), or with torch.cond for two branches",
         )
 
@@ -83,10 +83,10 @@ class NumpyCall(Cause):
         return Problem(
             "forward/numpy",
             "forward computes with numpy",
-            why="while torch traces, tensors have no values, so numpy has nothing to compute with; in a trace by "
-            "example its result would be a constant",
-            fix="use functions of torch in this line; what torch has no function for is written in torch's operations, "
-            "or computed before the model runs and given to it as an input",
+            why="while torch traces, tensors have no values, so numpy has nothing to compute with; in a "
+            "TorchScript trace, numpy's result would become a constant",
+            fix="use functions of torch in this line; if torch has no such function, build the computation from "
+            "torch's operations, or run it before the model and pass the result as an input",
         )
 
 
@@ -106,9 +106,9 @@ class FakeConstant(Cause):
             return None
         return Problem(
             "forward/data-attribute",
-            "a tensor leaves torch's tracing, by .data for example, and comes back as a constant",
-            why="torch calls it lifted_tensor_… and asks for an issue on GitHub; it is the tensor whose .data forward "
-            "uses, or that forward keeps outside the module",
+            "a tensor leaves torch's trace, for example through .data, and comes back as a constant",
+            why="torch's message calls this tensor lifted_tensor_… and asks for an issue on GitHub; forward uses "
+            "the tensor's .data, or keeps the tensor outside the module",
             fix="use the tensor itself, or .detach()",
         )
 
@@ -128,10 +128,10 @@ class DataPointer(Cause):
         return Problem(
             "export/capture-failed",
             "forward reads the memory of a tensor",
-            why="while torch traces, tensors have no memory: copy.deepcopy(), .data_ptr(), pickling and kernels that "
-            "are no operators of torch need it",
-            fix="write x.clone() in place of copy.deepcopy(x); or leave out .data_ptr(); or make a kernel an operator "
-            "with torch.library.custom_op",
+            why="while torch traces, tensors have no memory; copy.deepcopy(), .data_ptr(), pickling and kernels "
+            "that are not registered as operators of torch need that memory",
+            fix="write x.clone() in place of copy.deepcopy(x); or leave out .data_ptr(); or register the kernel as "
+            "an operator with torch.library.custom_op",
         )
 
 
@@ -171,9 +171,10 @@ class LiftedTensor(Cause):
         return Problem(
             "export/object-input",
             "an argument of forward is an object that torch cannot split into tensors",
-            why="a graph takes only tensors, numbers, None, and lists, tuples and dictionaries of them; tensors inside "
-            "another object become constants of the graph, called lifted_tensor_…, or cannot be traced",
-            fix="wrap the module: let forward take the tensors of the object one by one, and build the object inside",
+            why="an argument of a graph can be a tensor, a number, None, or a list, tuple or dictionary of these; "
+            "tensors inside another object cannot be traced, or become constants called lifted_tensor_…",
+            fix="wrap the module: let the wrapper's forward accept the object's tensors one by one, and build the "
+            "object inside",
         )
 
 
@@ -221,8 +222,8 @@ class MissingArgument(Cause):
         return Problem(
             "export/missing-argument",
             f"forward did not get its argument {name!r}",
-            why="the example inputs lack it; or it is a dictionary at the end of the arguments, which "
-            "torch.onnx.export treats as keyword arguments, and onnxsmith.export as an argument",
-            fix=f"give an example for it: return module, args, {{{name!r}: example}} from the factory, or write "
-            f"kwargs={{{name!r}: example}} in Python",
+            why="the example inputs lack this argument; or the last argument is a dictionary: torch.onnx.export "
+            "treats such a dictionary as keyword arguments, but onnxsmith.export treats it as one argument",
+            fix=f"give an example of this argument: return module, args, {{{name!r}: example}} from the factory, or "
+            f"write kwargs={{{name!r}: example}} in Python",
         )

@@ -34,9 +34,9 @@ def _became_constant(name: str, where: str) -> Problem:
         "export/constant-input",
         f"input {name!r} became a constant: no output of the graph depends on it",
         where=where,
-        why="the module returns other results for other values of this input; in forward they became Python numbers, a "
-        "numpy array or a copy, which a trace stores as constants",
-        fix="compute with the tensor itself from the input to the output",
+        why="the module's results depend on the values of this input; but forward turns these values into Python "
+        "numbers, a numpy array or a copy, which a trace stores as constants",
+        fix="in forward, compute with the tensor itself, from the input to the output",
     )
 
 

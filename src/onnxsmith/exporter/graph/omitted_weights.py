@@ -73,9 +73,9 @@ class Weights:
                 "export/weights-stay",
                 f"none of {len(missing)} weights could be left out",
                 where=", ".join(others[:3]),
-                why="the exporter replaced them by constants that it computed from them",
-                fix="in forward, compute with the parameter itself in place of a tensor or numbers that were made from "
-                "it; or leave --no-weights out",
+                why="the exporter replaced these weights by constants that it computed from them",
+                fix="in forward, compute with the parameter itself, not with a tensor or numbers made from the "
+                "parameter; or leave --no-weights out",
             )
         said = f"{len(gone)} of {len(gone) + len(missing)} weights left out"
         if missing and others:

@@ -128,7 +128,7 @@ def grown(program: TorchProgram, example: Arrays) -> tuple[dict[str, np.ndarray[
                 "in place of 1; or give an example of a size, 2 or more, that the model accepts",
             ) from error
     said = ", ".join(f"{symbol} = {now[symbol]}" for symbol in small)
-    return made, (f"the example has {said}; it was captured with 2, because torch treats 0 and 1 as constants",)
+    return made, (f"the example has {said}; torch used 2, because torch treats sizes 0 and 1 as constants",)
 
 
 def _check_ports(model: ir.Model, expected: Signature) -> None:
@@ -137,8 +137,8 @@ def _check_ports(model: ir.Model, expected: Signature) -> None:
         if len(ours) != len(theirs):
             raise problem(
                 "export/capture-failed",
-                f"the graph has {len(theirs)} {what}, the model {len(ours)}",
-                why=f"the graph's are: {', '.join(port.name for port in theirs) or 'none'}",
+                f"the graph has {len(theirs)} {what}, but the model has {len(ours)}",
+                why=f"the graph has these: {', '.join(port.name for port in theirs) or 'none'}",
                 fix="return only tensors from forward, and pass as tensors only the values that vary between calls",
             )
 
@@ -156,8 +156,9 @@ def _symbols(model: ir.Model, expected: Signature) -> dict[str, str]:
                     "export/frozen-axis",
                     f"axis {axis} of input {port.name!r} ({wanted}) became the constant {got}",
                     where=_first_source(model),
-                    why="the trace turned its size into a Python number",
-                    fix=f"leave {port.name}:{axis} out of --dynamic, or find the line of forward that does so",
+                    why="the trace turned the size of this axis into a Python number",
+                    fix=f"leave {port.name}:{axis} out of --dynamic, or change the line of forward that makes a "
+                    "Python number of this size",
                 )
                 raise FrozenAxisError(said, [(port.name, axis)])
             if got.value is not None and is_symbol(got.value):
@@ -178,9 +179,9 @@ def _check_dtypes(model: ir.Model) -> None:
         "export/dtype",
         f"{operator} of opset {version} does not support {found.dtype}",
         where=source or walk.node_label(found.node),
-        why=f"it supports {found.dtype} from opset {found.since} on"
+        why=f"{operator} supports {found.dtype} from opset {found.since} on"
         if found.since
-        else "no opset has it for this dtype",
+        else "no opset defines the operator for this dtype",
         fix=f"--opset {found.since}; or {in_float}" if found.since else in_float,
     )
 

@@ -40,4 +40,6 @@ def without_allowzero(model: ir.Model) -> tuple[str, ...]:
         lost += not repeats
     if not lost:
         return ()
-    return (f"{several(lost, 'Reshape')} cannot make an axis of size 0 before opset {SINCE}: such inputs are refused",)
+    return (
+        f"{several(lost, 'Reshape')} cannot produce an axis of size 0 before opset {SINCE}, so such inputs are refused",
+    )

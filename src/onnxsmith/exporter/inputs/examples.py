@@ -27,16 +27,16 @@ def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
     if isinstance(given, str):
         raise problem(
             "export/arguments",
-            "inputs are a list of texts, not one text",
+            "`inputs` has to be a list of texts, not one text",
             where="inputs",
             fix=f'write inputs=["{given}"]',
         )
     if is_array(given) or not all(isinstance(text, str) for text in given):
         raise problem(
             "export/arguments",
-            "inputs are texts, as on the command line, and not tensors",
+            "`inputs` has to be texts as on the command line, not tensors",
             where="inputs",
-            fix="give example tensors as a call does: args=(x,), kwargs={...}",
+            fix="give example tensors as in a call of the module: args=(x,), kwargs={...}",
         )
     if not given:
         return model
@@ -60,7 +60,9 @@ def with_inputs(model: TorchModel, given: Sequence[str]) -> TorchModel:
             "export/unknown-input",
             f"forward has no argument {unknown[0]!r}",
             where=f"forward{signature(model.module.forward)}",
-            fix=in_place_of(unknown[0], list(parameters)) if parameters else "leave --input out: it has none",
+            fix=in_place_of(unknown[0], list(parameters))
+            if parameters
+            else "leave --input out: forward has no arguments",
         )
     kept = dict(zip(plain, model.args, strict=False))
     values = {**kept, **dict(model.kwargs), **tensors}

@@ -179,7 +179,7 @@ def _check_axes(axes: Axes, inputs: Sequence[Port]) -> None:
             meant = next(iter(near(name, list(ranks))), None)
             raise problem(
                 "export/unknown-input",
-                f"--dynamic names {name!r}, the model has no such input",
+                f"--dynamic names {name!r}, but the model has no such input",
                 fix=f"{f'write {meant!r}; ' if meant else ''}its inputs are: {', '.join(ranks) or 'none'}",
             )
         for axis in wanted:
@@ -211,7 +211,7 @@ def _check_sizes(inputs: Sequence[Port], example: Mapping[str, np.ndarray[Any, A
             raise problem(
                 "export/dimension-conflict",
                 f"dimension {dim!r} is {size} on {where}",
-                why="the sizes of its terms in the examples give another number, or none",
+                why="with the sizes in the examples, this sum has another value, or cannot be computed",
                 fix="give examples whose sizes fit, or give the dimension a name of its own",
             )
 
@@ -246,16 +246,19 @@ def _called(model: TorchModel, leaves: list[Any], spec: Any) -> tuple[Any, tuple
 def _remedy(leaves: Sequence[Any], said: str, *, scripted: bool) -> str:
     if "same device" in said or "two devices" in said or "compiled with CUDA" in said:
         if scripted:
-            return 'its graph names a device: trace the module on the CPU, torch.jit.trace(net.to("cpu"), …)'
-        return "the model runs on the CPU here: in forward, write device=x.device; make held tensors buffers"
+            return 'the module names a device in its graph: trace it on the CPU, torch.jit.trace(net.to("cpu"), …)'
+        return (
+            "the export runs the model on the CPU: in forward, write device=x.device; register tensors that the "
+            "module keeps as buffers"
+        )
     if any(isinstance(leaf, np.ndarray) for leaf in leaves):
-        return "forward got a numpy array: give tensors, torch.from_numpy(array)"
+        return "an argument of forward is a numpy array: give a tensor, torch.from_numpy(array)"
     got = [
         f"{str(leaf.dtype).removeprefix('torch.')}{list(leaf.shape)}"
         for leaf in leaves
         if isinstance(leaf, torch.Tensor)
     ]
-    shown = f"give an example that the model takes, not {', '.join(got[:3])}; or " if got else ""
+    shown = f"give an example that the model accepts, in place of {', '.join(got[:3])}; or " if got else ""
     return f"{shown}call model(*args, **kwargs) in python and fix the error"
 
 
@@ -268,7 +271,7 @@ def _examples(module: torch.nn.Module) -> str:
         tensors = ", ".join("torch.rand(1, 3, 224, 224)" for _ in names)
         texts = ", ".join(f'"{name}=float32[1,3,224,224]"' for name in names)
         return (
-            f"give example tensors with the sizes that forward takes: onnxsmith.export(module, ({tensors},)); or "
+            f"give example tensors with sizes that forward accepts: onnxsmith.export(module, ({tensors},)); or "
             f"inputs=[{texts}]"
         )
     given = " ".join(f"--input {name}=float32[SIZES]" for name in names)
@@ -295,7 +298,8 @@ def _outputs(
             "export/no-outputs",
             f"forward returns {others[0]!r}, a {type(others[0]).__name__}, among its results",
             why="an output of a graph is a tensor; this Python value would become a constant",
-            fix="return tensors only, or None for an absent result; a number that follows a dynamic axis can stay",
+            fix="return only tensors, or None for an absent result; forward may still return a number that depends "
+            "on a dynamic axis",
         )
     own = [port_names.of_output(path, set(given), result) for path, _ in paths]
     if state:
@@ -304,7 +308,7 @@ def _outputs(
     if asked and (len(asked) != len(own) or len(set(asked)) != len(asked)):
         raise problem(
             "export/names",
-            f"{len(asked)} output names were given, the model returns {len(own)} values",
+            f"{len(asked)} output names were given, but the model returns {len(own)} values",
             fix=f"give {len(own)} different names, in the order of: {', '.join(own)}",
         )
     names = list(asked or own)

@@ -43,7 +43,8 @@ def by_input(dynamic: Any, model: TorchModel, arguments: Mapping[str, str]) -> d
         named = list(bound) if len(dynamic) == len(bound) else list(arguments)
         if len(dynamic) > len(named):
             raise unreadable(
-                repr(dynamic), f"it has {len(dynamic)} entries, forward was called with {len(bound)} arguments"
+                repr(dynamic),
+                f"the list has {len(dynamic)} entries, but forward was called with {len(bound)} arguments",
             )
         dynamic = dict(zip(named, dynamic, strict=False))
     inputs = {path: name for name, path in arguments.items()}
@@ -169,7 +170,8 @@ def _in_order(wanted: Any, parts: Sequence[tuple[Any, Any]], path: str) -> list[
             meant = next(iter(near(unknown[0], names)), None)
             raise problem(
                 "export/unknown-input",
-                f"the dynamic axes of {path or 'the keyword arguments'} name {unknown[0]!r}, which is not in it",
+                f"the dynamic axes of {path or 'the keyword arguments'} name {unknown[0]!r}, which does not exist "
+                "there",
                 where=f"{path}: {wanted!r}",
                 fix=f"write {meant!r}" if meant else f"it has: {', '.join(names)}",
             )
@@ -177,7 +179,7 @@ def _in_order(wanted: Any, parts: Sequence[tuple[Any, Any]], path: str) -> list[
     if isinstance(wanted, list | tuple) and (len(wanted) == len(parts) or not wanted):
         return list(wanted) or [None] * len(parts)
     many = f"not {len(wanted)}" if isinstance(wanted, list | tuple) else f"not {wanted!r}"
-    why = f"{path!r} holds {', '.join(names)}: {len(parts)} entries are needed, {many}"
+    why = f"{path!r} holds {', '.join(names)}; {len(parts)} entries are needed, {many}"
     raise unreadable(f"{path}: {wanted!r}", why)
 
 

@@ -46,7 +46,7 @@ def wished(found: list[str | None], asked: Sequence[str], carried: Sequence[str]
     if len(asked) != len(own) or len(set(asked)) != len(asked):
         raise problem(
             "export/names",
-            f"{len(asked)} input names were given, the model has {len(own)} input tensors",
+            f"{len(asked)} input names were given, but the model has {len(own)} input tensors",
             fix=f"give {len(own)} different names, in the order of: {', '.join(own)}",
         )
     remaining = iter(asked)

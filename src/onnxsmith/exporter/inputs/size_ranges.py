@@ -30,7 +30,7 @@ def merged(limits: Limits, meant: Mapping[str, Range], given: dim_ranges.Asked, 
         if both is None:
             raise problem(
                 "input/size-range",
-                f"the range {one} of {name!r} has no size in common with that of its torch.export.Dim",
+                f"the range {one} of {name!r} has no size in common with the range of its torch.export.Dim",
                 why=f"the Dim has the range {own}",
                 fix=f"--dim {name}={own}",
             )
@@ -52,7 +52,7 @@ def refuse_example(given: dim_ranges.Asked, built: Built) -> None:
         wider = Range(min(one.least, size), None if one.most is None else max(one.most, size))
         raise problem(
             "input/size-range",
-            f"{name!r} is {size} in the example, and --dim gives it the range {one}",
-            why="the module is traced with the example, and compared on it",
-            fix=f"give an example of a size in the range; or a wider range: --dim {name}={wider}",
+            f"{name!r} is {size} in the example, outside the range {one} from --dim",
+            why="the export traces the module with the example, and compares the results on the example",
+            fix=f"give an example whose size is in the range; or give a wider range: --dim {name}={wider}",
         )

@@ -38,8 +38,8 @@ class CopiedTensor(Check):
             Problem(
                 "forward/copied-tensor",
                 f"torch.{name} copies the values of a tensor",
-                why="the new tensor has no connection to the old one: a trace keeps the example's values, and "
-                "torch.export cannot follow it",
+                why="the new tensor has no connection to the old tensor: a TorchScript trace keeps the example's "
+                "values, and torch.export cannot follow the copy",
                 fix="use the tensor itself, or its clone(); for several tensors of rank 0 use torch.stack",
             ),
             node,
@@ -60,7 +60,7 @@ class DataAttribute(Check):
         yield Remark(
             Problem(
                 "forward/data-attribute",
-                ".data hides a tensor from a trace",
+                ".data hides the tensor from the trace",
                 why="a TorchScript trace silently turns the values after it into constants",
                 fix="use .detach(), or remove .data: an export needs no gradients",
             ),
@@ -100,7 +100,8 @@ class HardDevice(Check):
             Problem(
                 "forward/device",
                 "forward names a device",
-                why="a graph has no devices, the runtime chooses one; and the module does not run without this device",
+                why="a graph names no devices, because the runtime chooses the device; and the module does not run "
+                "on a machine without this device",
                 fix="let the caller choose the device, net.to(device), and use device=x.device for new tensors",
             ),
             node,

@@ -50,10 +50,10 @@ class BranchOnData(Check):
             Problem(
                 "forward/branch-on-data",
                 "a branch reads the value of a tensor",
-                why="the side to take is known only when the model runs, so the graph has to hold both sides; a trace "
-                "would keep only the example's side",
-                fix="compute both sides and choose with torch.where(condition, a, b); or use torch.cond if a side is "
-                "costly",
+                why="which side runs is known only when the model runs, so the graph needs both sides; a "
+                "TorchScript trace would keep only the example's side",
+                fix="compute both sides and choose with torch.where(condition, a, b); or use torch.cond if a side "
+                "is slow to compute",
             ),
             node.test,
             swaps=swaps,
@@ -95,7 +95,7 @@ class LoopOnData(Check):
             Problem(
                 "forward/loop-on-data",
                 "the number of iterations of a loop depends on the value of a tensor",
-                why="the number is known only when the model runs; a trace would keep that of the example",
+                why="the number is known only when the model runs; a TorchScript trace would keep the example's number",
                 fix="use torch.while_loop, which becomes a Loop of the graph",
             ),
             at,
@@ -142,7 +142,7 @@ class LoopOverAxis(Check):
                 "forward/loop-over-axis",
                 "a Python loop goes over an axis of a tensor",
                 why="torch unrolls the loop into one iteration for each row of the example, which fixes the axis",
-                fix="compute on the whole tensor at once; or use torch.vmap for independent rows, and "
+                fix="compute on the whole tensor at once; or use torch.vmap for independent rows, or "
                 "torch._higher_order_ops.scan if a row needs results of earlier rows",
             ),
             node.iter,
@@ -189,8 +189,9 @@ class LoopOverBlocks(Check):
                 "forward/loop-over-blocks",
                 "the number of iterations of a Python loop depends on a size",
                 why="torch unrolls the loop with the example's number of iterations",
-                fix="compute all blocks at once: x.unfold(dim, size, step) or a reshape gives them as an axis, "
-                "torch.nn.functional.fold adds overlapping ones; or use torch.while_loop, which becomes a Loop",
+                fix="compute all blocks at once: x.unfold(dim, size, step) or a reshape puts the blocks on an "
+                "axis, and torch.nn.functional.fold adds overlapping blocks; or use torch.while_loop, which "
+                "becomes a Loop",
             ),
             at,
             swaps=swaps,

@@ -51,7 +51,8 @@ class SizeAsNumber(Check):
             Problem(
                 "forward/size-as-number",
                 "a size becomes a Python number",
-                why=f"in a trace, sizes of dynamic axes are symbols; {called} takes the example's number",
+                why=f"in a trace, sizes of dynamic axes are symbols; {called} replaces the symbol by the example's "
+                "number",
                 fix=_advice(new, called, home, code),
             ),
             node,
@@ -67,7 +68,7 @@ def _is_torchs(call: ast.Call, code: Code) -> bool:
 def _advice(new: New | None, called: str, home: str, code: Code) -> str:
     such = f", such as {ast.unparse(new.func)}" if isinstance(new, ast.Call) and _is_torchs(new, code) else ""
     doing = "compute it" if home in ("numpy", "math") else "use the size itself"
-    return f"{doing} without {called}: functions of torch take sizes{such}"
+    return f"{doing} without {called}: functions of torch accept sizes{such}"
 
 
 class SizeCompared(Check):
@@ -94,7 +95,10 @@ class SizeCompared(Check):
         if dynamic:
             name, axis = dynamic[0]
             said = f"a branch reads the size of axis {axis} of {name!r}, which is dynamic"
-            other = f"; or, if every input leads to one side, give its example, and no {name}:{axis} in --dynamic"
+            other = (
+                "; or, if every input leads to the same side, give an example of that side, and leave "
+                f"{name}:{axis} out of --dynamic"
+            )
         yield Remark(
             Problem(
                 "forward/size-compared",
@@ -151,7 +155,7 @@ class LiteralSize(Check):
             Problem(
                 "forward/literal-size",
                 f"the number {node.value} is the example's size of {owners}",
-                why="a shape with this number fits that one size only",
+                why="a shape with this number fits only that size",
                 fix=f"take the size from the input: {sizes}",
             ),
             node,
@@ -202,8 +206,9 @@ class TableLength(Check):
             Problem(
                 "forward/table-length",
                 f"{text} has the example's length: {size}, axis {axis} of {name!r}",
-                why="the table fits that one size only, which fixes the axis",
-                fix=f"make it as long as the longest input, and slice it: {ast.unparse(ast.Subscript(table, index))}",
+                why="the table fits only that size, so the axis becomes fixed",
+                fix="make the table as long as the longest input, and slice it: "
+                f"{ast.unparse(ast.Subscript(table, index))}",
             ),
             node,
             swaps={table: ast.Subscript(table, index)},

@@ -31,8 +31,7 @@ class InputWritten(Check):
             Problem(
                 "forward/input-written",
                 f"forward writes to its argument {name}",
-                why="an ONNX model cannot write to an input: a caller that reads the tensor afterwards finds it "
-                "unchanged",
+                why="an ONNX model cannot write to an input: after a run, the caller's tensor is unchanged",
                 fix=f"write to a copy: insert {name} = {name}.clone() before this line",
             ),
             node,

@@ -50,8 +50,8 @@ class Numpy(Check):
             Problem(
                 "forward/numpy",
                 "forward computes with numpy",
-                why="numpy needs values, which tensors do not have while torch.export traces; a TorchScript trace "
-                "would keep the result as a constant",
+                why="numpy needs values, but tensors have no values while torch.export traces; a TorchScript trace "
+                "would keep numpy's result as a constant",
                 fix=_fix(node, new, code),
             ),
             node,
@@ -75,8 +75,8 @@ def _fix(node: ast.Call, new: New | None, code: Code) -> str:
     if own == "numpy" or (code.torch and hasattr(torch, own)):
         return "use functions of torch on the tensor"
     return (
-        f"torch has no function {own}: write what {name} does in torch's operations, or compute it before the model "
-        "runs and give it to the model as an input"
+        f"torch has no function {own}; build {name} from torch's operations, or compute its result before the model "
+        "runs and pass the result as an input"
     )
 
 

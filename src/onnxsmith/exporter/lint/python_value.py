@@ -54,8 +54,8 @@ class PythonValue(Check):
         yield Remark(
             Problem(
                 "forward/python-value",
-                f"{how} makes a Python value of a tensor",
-                why="the value is known only when the model runs; a trace would keep the example's value",
+                f"{how} converts a tensor to a Python value",
+                why="the value is known only when the model runs; a TorchScript trace would keep the example's value",
                 fix="compute with the tensor itself: a tensor of rank 0 works wherever a number does",
             ),
             node,

@@ -34,8 +34,9 @@ _DRAWS_IN_PLACE = frozenset(
 _DROPS = frozenset(["dropout", "alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_dropout", "rrelu"])
 
 HELD = (
-    "a graph draws other numbers than torch, new ones in every run: the verification compares results that depend on "
-    "them by dtype and shape, and checks that they change, but compares no values"
+    "a graph draws different numbers from torch, and new numbers in every run; for results that depend on these "
+    "numbers, the verification compares dtype and shape and checks that the values change, but does not compare the "
+    "values"
 )
 """Says the effect of random numbers on an export."""
 
@@ -63,7 +64,10 @@ class RandomCall(Check):
             lifted: dict[ast.AST, New] = {}
             if code.is_root and name in _DRAWS:
                 lifted = {**_argument_lifting.argument(code, argument), node: ast.Name(argument)}
-            fix = f"pass the numbers in: give forward a last argument {argument}, for example {ast.unparse(node)}"
+            fix = (
+                f"pass the random numbers as an input: add a last argument {argument} to forward, for example "
+                f"{ast.unparse(node)}"
+            )
             if any(code.arguments.values()):
                 fix += f", and name its dynamic axes too, as {argument}:AXIS=NAME"
             yield self._remark(node, fix, lifted)

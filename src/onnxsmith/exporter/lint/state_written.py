@@ -34,8 +34,8 @@ class StateWritten(Check):
                 "forward/state",
                 f"forward writes to self.{attribute}, which the next call reads",
                 why="a graph has no state between calls: every call starts with the value from the export",
-                fix=f"pass the state in and out: give forward a last argument {attribute}, return the new value as the "
-                f"last result, and pass net.{attribute} in the first call",
+                fix=f"make the state an input and an output: add a last argument {attribute} to forward, return the "
+                f"new value as the last result, and pass net.{attribute} in the first call",
             ),
             node,
             weight=Weight.WRONG,

@@ -17,7 +17,7 @@ def refusal(function: Callable[..., Any], call: OperatorCall | None) -> str:
     """Says in a clause why torch.export cannot trace the function on the arguments of the call; "" if it can. Without a
     call the function cannot be tried."""
     if call is None:
-        return "it was not called, so it could not be tried"
+        return "the operator was not called, so onnxsmith could not try its code"
     body = _Body(function, call)
     try:
         torch.export.export(body, tuple(body.tensors()), strict=False)

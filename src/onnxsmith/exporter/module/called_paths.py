@@ -55,7 +55,8 @@ class Reference(Session):
     def untried(self) -> tuple[str, ...]:
         """Returns the part of the headline about the refused inputs."""
         count = self._undefined
-        said = f"{several(count, 'input')} on which only torch's fused kernels give NaN left out"
+        there = "it" if count == 1 else "them"
+        said = f"{several(count, 'input')} left out: on {there}, only torch's fused kernels return NaN"
         return (said,) if count else ()
 
     def run(self, feeds: Feeds) -> Outputs:
@@ -75,10 +76,11 @@ class Reference(Session):
 
 _UNDEFINED = Problem(
     "export/other-path",
-    "for this input the module gives NaN when it is called, and numbers when it is traced",
-    why="a call uses a fused kernel of torch, which gives NaN for a query whose keys are all masked and treats a float "
-    "mask as boolean; a trace uses the formula",
-    fix="use boolean masks that leave each query at least one key, or accept the formula with --as-traced",
+    "for this input the module returns NaN when it is called, but numbers when it is traced",
+    why="in a call, torch computes attention with a fused kernel, which returns NaN for a query whose keys are all "
+    "masked and treats a float mask as boolean; a trace records the plain formula of attention",
+    fix="use boolean masks that leave each query at least one key, or accept the results of the formula with "
+    "--as-traced",
 )
 
 
@@ -121,11 +123,15 @@ def other_path(program: TorchProgram, feeds: Feeds, differs: str) -> Problem:
         "export/other-path",
         f"{parting.module} returns other results when it is called than when it is traced: {differs}",
         where=parting.line,
-        why="a call in evaluation mode without gradients uses a fused kernel of torch, a trace uses the formula; here "
-        "their results differ (at masked positions, or for a float mask, which the kernel treats as boolean)"
+        why="in evaluation mode and without gradients, torch computes attention with a fused kernel, but a trace "
+        "records the plain formula of attention; for this input, kernel and formula give different results (at "
+        "masked positions, or because the kernel treats a float mask as boolean)"
         if kernel
-        else "after this line the module runs other code while it is exported or compiled than when it is called",
+        else (
+            "after this line, the code that the module runs during an export or a compilation differs from the "
+            "code that it runs in a call"
+        ),
         fix="use boolean masks that leave each query at least one key, or accept the formula's results with --as-traced"
         if kernel
-        else "make both code paths compute the same, or accept the traced path with --as-traced",
+        else "make both code paths compute the same results, or accept the results of the traced code with --as-traced",
     )

@@ -38,10 +38,10 @@ def _problem(built: Built, symbol: str, size: int) -> Problem:
     if refusal is None:
         return Problem(
             "export/one-size",
-            f"{symbol} was shown at {size} only",
+            f"{symbol} was compared at size {size} only",
             where=type(built.program.module).__qualname__,
-            why="the module accepts longer inputs, but it refused each generated input of another size",
-            fix=f"{static}, or make forward take inputs of any values",
+            why="the module accepts longer inputs, but refused every generated input of another size",
+            fix=f"{static}, or make forward accept inputs with any values",
         )
     other, error = refusal
     return Problem(
@@ -49,7 +49,7 @@ def _problem(built: Built, symbol: str, size: int) -> Problem:
         f"the module itself accepts only {size} for {symbol}",
         where=model_line(error.__cause__ or error) or type(built.program.module).__qualname__,
         why=f"at {other}: {error.problem.why or error.problem.what}",
-        fix=f"make the line follow the size, and export again; or {static}",
+        fix=f"change the line so that it uses the size of the input, and export again; or {static}",
     )
 
 

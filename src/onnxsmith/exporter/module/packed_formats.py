@@ -58,12 +58,12 @@ def explained(module: torch.nn.Module) -> Iterator[None]:
         said = error.problem
         raise problem(
             "export/packed-weights",
-            f"the weight of {found.path!r} ({found.kind}) is packed in the form of {found.form}"
+            f"the weight of {found.path!r} ({found.kind}) is packed in the format of {found.form}"
             + (f", and {several(found.count - 1, 'weight')} more" if found.count > 1 else ""),
             where=found.path,
-            why=f"its kernels compute with the packed form, which a trace cannot follow: {said.what}",
-            fix="make its weights floats first, with the lines that `onnxsmith explain export/packed-weights` prints; "
-            "then `onnxsmith quantize net.onnx -o small.onnx --to int4`",
+            why=f"the kernels of this layer compute with the packed weight, which a trace cannot follow: {said.what}",
+            fix="convert the packed weights to floats first, with the lines of code that `onnxsmith explain "
+            "export/packed-weights` prints; then `onnxsmith quantize net.onnx -o small.onnx --to int4`",
         ) from error
 
 

@@ -34,9 +34,9 @@ def shrink(network: nn.Module, kept: str | Path | Mapping[str, Mapping[str, list
     if left:
         first = sorted(left)[0]
         raise _unfit(
-            f"it has no {first_few(sorted(left), _MOST)}",
+            f"the network has no {first_few(sorted(left), _MOST)}",
             "shrink the network that the pruned file was exported from, without simplification: export it with "
-            f"--no-simplify; if you cut these weights by hand, take them out of the list: kept.pop({first!r})",
+            f"--no-simplify; if you cut these weights by hand, remove them from the list: kept.pop({first!r})",
         )
     made: dict[torch.Tensor, torch.Tensor] = {}
     for module, own in plan.items():
@@ -72,7 +72,7 @@ def _read(kept: str | Path | Mapping[str, Mapping[str, list[int]]]) -> dict[str,
         return {name: {int(axis): list(rows) for axis, rows in axes.items()} for name, axes in found.items()}
     except (AttributeError, TypeError, ValueError) as error:
         raise _unfit(
-            "it is no keep-list of prune: {parameter: {axis: [index, …]}}",
+            "the content is not a keep-list of `prune`: {parameter: {axis: [index, …]}}",
             "give the file that `onnxsmith prune MODEL -o pruned.onnx --keep-list kept.json` wrote",
         ) from error
 
@@ -94,7 +94,8 @@ def _planned(network: nn.Module, left: dict[str, Axes]) -> dict[nn.Module, dict[
         given = [plan[module][name] for module, name in tied if name in plan.get(module, {})]
         if any(one != given[0] for one in given):
             raise _unfit(
-                f"{tied[0][1]!r} is one parameter of several modules, and the list cuts it in several ways",
+                f"{tied[0][1]!r} is one parameter that several modules share, but the list cuts it differently for "
+                "each of them",
                 "give each of these modules a parameter of its own before the export: "
                 f"module.{tied[0][1]} = torch.nn.Parameter(module.{tied[0][1]}.detach().clone())",
             )
@@ -122,9 +123,9 @@ def _take(
         assert tensor is not None
         if axis >= tensor.dim() or (rows and max(rows) >= tensor.shape[axis]):
             raise _unfit(
-                f"{full} has the shape {list(tensor.shape)}, the list has {max(rows)} on axis {axis}",
-                "shrink the network that the pruned file was exported from, as it was then: a network that was shrunk "
-                "already does not fit",
+                f"{full} has the shape {list(tensor.shape)}, but the list has the index {max(rows)} on axis {axis}",
+                "shrink the network that the pruned file was exported from, with its original sizes; a network that "
+                "was already shrunk does not fit",
             )
     plan.setdefault(module, {})[name] = axes
 

@@ -36,9 +36,12 @@ class Trial:
 
     def __str__(self) -> str:
         if self.difference:
-            return f"{self.label} computes something else: on the inputs that the module gives it, {self.difference}"
+            return (
+                f"{self.label} computes other results than the operator: on the operator's inputs in the module, "
+                f"{self.difference}"
+            )
         if self.was_compared:
-            return f"{self.label} agrees with the operator on the inputs that the example gives it"
+            return f"{self.label} agrees with the operator on the operator's inputs in the example"
         return f"{self.label} was not compared with the operator alone"
 
 
@@ -87,11 +90,11 @@ def _differences(registration: Registration, call: OperatorCall) -> Iterator[str
     results = _tensors(registration.decompose(*args, **kwargs))
     wanted = _tensors(call.result)
     if len(results) != len(wanted):
-        yield f"it gives {len(results)} tensors, and the operator {len(wanted)}"
+        yield f"the translation returns {len(results)} tensors, but the operator returns {len(wanted)}"
         return
     for ours, theirs in zip(results, wanted, strict=True):
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
-            yield f"it gives {_typed(ours)}, and the operator {_typed(theirs)}"
+            yield f"the translation returns {_typed(ours)}, but the operator returns {_typed(theirs)}"
         elif theirs.numel() and not torch.equal(ours, theirs):
             yield from _of_values(ours, theirs)
 
@@ -101,13 +104,16 @@ def _of_values(ours: torch.Tensor, theirs: torch.Tensor) -> Iterator[str]:
     ours, theirs = ours.to(wide), theirs.to(wide)
     finite = theirs.isfinite()
     if not torch.equal(ours.isfinite(), finite):
-        yield "its results are finite at other places"
+        yield "some results are finite in only one of translation and operator"
         return
     if not finite.any():
         return
     off, scale = float((ours - theirs)[finite].abs().max()), float(theirs[finite].abs().max())
     if off > _NOTICED * scale:
-        yield f"its results are off by up to {off:.3g}, and the largest of the operator is {scale:.3g}"
+        yield (
+            f"the translation's results differ by up to {off:.3g} from the operator's, whose largest magnitude is "
+            f"{scale:.3g}"
+        )
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:

@@ -113,7 +113,8 @@ class Objects(Probe):
                 "export/object-input",
                 f"{named or 'an argument'} of forward is a {kind}, an object that cannot be unpacked",
                 where=type(case.model.module).__qualname__,
-                why=f"its tensors ({', '.join(held)}) become constants of the graph, which torch calls lifted_tensor_…",
+                why=f"the object's tensors ({', '.join(held)}) become constants of the graph, which torch calls "
+                "lifted_tensor_…",
                 fix="wrap the module: pass the tensors to forward as separate arguments, and build the object inside",
             ),
             Weight.WRONG,
@@ -141,7 +142,7 @@ class Randomness(Probe):
                         f"forward draws random numbers: {operator}",
                         where=where,
                         why=HELD,
-                        fix="pass the numbers as an argument of forward if they have to be the same",
+                        fix="if the graph has to use the same numbers as PyTorch, pass them as an argument of forward",
                     ),
                     Weight.NOTE,
                     "recompose",
@@ -155,7 +156,7 @@ def _handed_over(case: Case) -> str:
     if is_target(target):
         options = ["--dynamic", dynamic] if isinstance(dynamic, str) and dynamic else []
         call = f"`{shlex.join(['onnxsmith', 'export', target, '-o', 'model.onnx', *options, '--state', 'auto'])}`"
-    return f"export it as an input and an output of the graph: {call}"
+    return f"export this state as an input and an output of the graph: {call}"
 
 
 class State(Probe):
@@ -176,7 +177,7 @@ class State(Probe):
                     f"forward changes {', '.join(silent)} of the module",
                     where=type(case.model.module).__qualname__,
                     why="a graph has no state between calls",
-                    fix=f"if the next call reads it, {_handed_over(case)}",
+                    fix=f"if the next call reads the changed values, {_handed_over(case)}",
                 ),
                 Weight.NOTE,
                 "recompose",

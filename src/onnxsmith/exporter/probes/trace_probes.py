@@ -78,7 +78,7 @@ class Axes(Probe):
         return Finding(
             Problem(
                 "export/frozen-axis",
-                f"axis {axis} of input {port!r} ({name}) was seen at size {size} only",
+                f"axis {axis} of input {port!r} ({name}) was tested at size {size} only",
                 where=type(case.model.module).__qualname__,
                 why="the module rejects every other size that was tried, so the axis could not be verified as dynamic",
                 fix=f"look for the number {size} in forward and in the shapes of parameters, or leave {port}:{axis} "

@@ -21,7 +21,7 @@ class AttentionLayout(Rewrite):
     does nothing. It also compares the batch size with 1, which would fix the axis.
     """
 
-    title = "attention is traced by its formula, with the formula's memory layout"
+    title = "attention is traced as its plain formula, with the formula's memory layout"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         stack.enter_context(sdpa_kernel(SDPBackend.MATH))
@@ -40,7 +40,7 @@ class CausalFlags(Rewrite):
     condition is false. Other calls of the function are unchanged.
     """
 
-    title = "a causal flag that depends on sizes is a mask"
+    title = "a causal flag that depends on sizes becomes a mask"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         homes = [torch.nn.functional, *(one for one in files(module) if vars(one).get(_ATTENTION_NAME) is _ATTENTION)]
@@ -91,7 +91,7 @@ class NestedEncoder(Rewrite):
     time which of the two results is given.
     """
 
-    title = "nn.TransformerEncoder gives zeros at padded positions, as in a call"
+    title = "nn.TransformerEncoder returns zeros at padded positions, as in a call"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         return instead_where(_nests, module, _encoded, stack)

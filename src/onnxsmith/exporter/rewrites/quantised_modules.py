@@ -49,7 +49,7 @@ def _unknown(path: str, part: Any) -> Exception:
         f"the module {path!r} ({type(part).__module__}.{type(part).__qualname__}) holds weights that only PyTorch's "
         "kernels read",
         where=path,
-        why="this kind of packed weight has no form of plain integers and scales",
+        why="onnxsmith cannot turn this kind of packed weight into plain integers and scales",
         fix="export the float module, then quantize the file: "
         "`onnxsmith quantize net.onnx -o small.onnx --to int8-dynamic`",
     )
@@ -106,6 +106,6 @@ def _observers_on(observing: dict[str, torch.nn.Module]) -> Exception:
         "export/observers-on",
         f"the observer of {paths[0]!r} is on" + (f", and of {len(paths) - 1} more" if len(paths) > 1 else ""),
         where=paths[0],
-        why="an observer changes the scale with every call, also in evaluation mode; a graph has one scale",
+        why="an observer changes the scale in every call, even in evaluation mode; but a graph has one fixed scale",
         fix=f"turn the observers off before the export: model.apply({library}.disable_observer)",
     )

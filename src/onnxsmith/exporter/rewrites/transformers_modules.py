@@ -23,7 +23,7 @@ class AbsentMasks(Rewrite):
     padding mask.
     """
 
-    title = "no attention mask is made if none is given and all positions are visible"
+    title = "if no attention mask is given and all positions are visible, the graph makes none"
 
     def apply(self, module: torch.nn.Module, stack: ExitStack) -> bool:
         library: Any = sys.modules.get("transformers.masking_utils")

@@ -50,7 +50,7 @@ def carrying(model: TorchModel, asked: Sequence[str]) -> Iterator[tuple[TorchMod
     places = _chosen(steps, asked)
     if not places:
         _check_is_all(model, steps, None, {})
-        note = "no tensor of the module has other values after a call: there is no state to hand on"
+        note = "no tensor of the module changes in a call, so there is no state to pass from call to call"
         yield replace(model, notes=(*model.notes, note)), Carried()
         return
     argument = "state" if "state" not in signature(module.forward).parameters else "module_state"
@@ -113,9 +113,10 @@ def _of_one_rank(steps: Steps, places: tuple[Holder, ...]) -> list[dict[str, tor
         if kinds != {(first.dtype, first.dim())}:
             after = " and ".join(_kind(one) for one in later[:2])
             raise _problem(
-                f"{place.name} is {_kind(first)} before the first call, {after} after the next ones",
+                f"{place.name} is {_kind(first)} before the first call, but {after} after later calls",
                 place.name,
-                f"begin with a tensor like the one after the first call: {_registration(place, later[0])}",
+                "start with a tensor of the dtype and shape that it has after the first call: "
+                f"{_registration(place, later[0])}",
                 "an input of a graph has one dtype and one number of axes",
             )
     return states
@@ -148,18 +149,20 @@ def _keeps_more(steps: Steps, places: Sequence[Holder], call: int) -> OnnxsmithE
     if late:
         return _late(steps, late)
     left = [place.name for place in steps.changed if place not in places]
-    fix = "keep it in buffers: self.register_buffer(name, tensor)"
+    fix = "keep the state in buffers: self.register_buffer(name, tensor)"
     if left:
         fix = f"add to the state: {', '.join(left)}"
     elif steps.counted:
         own = steps.counted[0].rpartition(".")[2]
-        fix = f'make it a tensor: self.register_buffer("{own}", torch.tensor(…)) in place of self.{own} = …'
+        fix = (
+            f'store this number in a tensor: self.register_buffer("{own}", torch.tensor(…)) in place of self.{own} = …'
+        )
     others = ", ".join(left or steps.counted)
     return _problem(
-        f"the module keeps more from call to call than {', '.join(place.name for place in places) or 'tensors'}",
+        f"between calls, the module keeps more state than {', '.join(place.name for place in places) or 'tensors'}",
         others or f"call {call}",
         fix,
-        f"call {call} in a row gives another result than with the state of the call before as its argument"
+        f"in a row of calls, the result of call {call} differs from a call that gets the previous state as its argument"
         + (f"; forward also changes {others}" if others else ""),
     )
 
@@ -168,10 +171,12 @@ def _late(steps: Steps, places: Sequence[Holder]) -> OnnxsmithError:
     place = places[0]
     tensors = {one: next(state[one] for state in steps.states if state.get(one) is not None) for one in places}
     together = [tensors[one] for one in places if (one.part, one.attribute) == (place.part, place.attribute)]
-    begun = f"register it with what it is before the first call: {_registration(place, tensors[place])}"
+    begun = (
+        f"register the buffer with the value that it has before the first call: {_registration(place, tensors[place])}"
+    )
     if [one.steps for one in places][: len(together)] == [(("item", index),) for index in range(len(together))]:
         parts = " ".join(f"{_zeros(tensor)}," for tensor in together)
-        begun = f"begin with what it is before the first call: self.{place.attribute} = ({parts})"
+        begun = f"start with the value before the first call: self.{place.attribute} = ({parts})"
     return _problem(
         f"{place.name} holds no tensor before the first call",
         place.name,

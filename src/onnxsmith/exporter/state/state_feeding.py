@@ -49,7 +49,7 @@ class Feeding:
                     exact = self._exact(feeds)
                 if exact is None or not as_near(exact[step - 1][name], value, other[name]):
                     return _different(found, checks[name], step, value, other[name])
-        note = f"{len(feeds)} calls in a row agree, each with the state that the last one returned"
+        note = f"{len(feeds)} calls in a row agree, each with the state that the previous call returned"
         return replace(found, notes=(*found.notes, note))
 
     def _inputs(self, runs: Sequence[Run]) -> list[dict[str, Any]]:

@@ -34,7 +34,8 @@ def check_fits(model: ir.Model, carried: Carried) -> None:
                 named = gave if gave in symbols else f"{port.name}.{axis}"
                 raise problem(
                     "export/state",
-                    f"axis {axis} of {port.name!r} is {took}, and {gave} in {output.name!r}, which it gets next",
+                    f"axis {axis} of {port.name!r} has the fixed size {took}, but {output.name!r}, its value for the "
+                    f"next call, has the size {gave}",
                     where=port.name,
                     why="a dynamic axis of another input is also an axis of the state",
                     fix=f'--dynamic "{port.name}:{axis}={named}"',
@@ -94,8 +95,11 @@ def dropped(model: TorchModel) -> str:
     tensors = [place.name for place in steps.changed]
     names = tensors or [*steps.counted]
     if not names:
-        return "the state that the module keeps is dropped, every call starts as the first one"
+        return "the state that the module keeps is dropped, so every call starts like the first call"
     shown = first_few(names, _MOST_NAMES)
     if tensors:
-        return f"the state {shown} is dropped, every call starts as the first one (--state auto keeps it)"
-    return f"the state {shown} is dropped, every call starts as the first one (in a buffer, --state auto would keep it)"
+        return f"the state {shown} is dropped, so every call starts like the first call (--state auto keeps the state)"
+    return (
+        f"the state {shown} is dropped, so every call starts like the first call (--state auto would keep a state "
+        "in a buffer)"
+    )

@@ -104,7 +104,8 @@ def _check_alike(one: ir.Model, other: ir.Model, line: str) -> None:
         f"the two sides of a branch on data return "
         f"{'different numbers of tensors' if other_number else 'different dtypes'}",
         where=line,
-        why=f"one side returns {said[0]}, the other {said[1]}; the outputs of a graph are always the same",
+        why=f"one side returns {said[0]}, the other {said[1]}; but a graph always returns the same number of "
+        "outputs with the same dtypes",
         fix="return as many tensors from both sides: a constant, such as x.new_zeros(()), where a side has none"
         if other_number
         else "return the same dtypes from both sides: .to(x.dtype) on the side that differs",

@@ -73,8 +73,9 @@ def _transformed(error: Exception, known: Problem | None, program: TorchProgram,
         "forward/function-transform",
         f"torch.export cannot trace {name} here",
         where=where,
-        why=f"it runs a function on tensors that it wraps, and the trace cannot look into them: {sentence(str(error))}",
-        fix="write what it computes with tensor operations, or compute it outside forward",
+        why=f"{name} runs a function on tensors that it wraps, and the trace cannot look into wrapped tensors: "
+        f"{sentence(str(error))}",
+        fix="write this computation with tensor operations, or do it outside forward",
     )
 
 
@@ -120,7 +121,7 @@ def _of_a_node(cause: BaseException, text: str, exported: ExportedProgram) -> On
     if own:
         fix = f"correct the translation at {own}, or leave it out"
     elif operator:
-        fix += f"; or compute the operator with others of PyTorch: @onnxsmith.register({operator!r})"
+        fix += f"; or compute the operator with other operators of PyTorch: @onnxsmith.register({operator!r})"
     return problem(
         "export/translation-failed",
         f"the translation of {operator} to ONNX failed" if operator else "torch.onnx could not translate the program",

@@ -81,7 +81,7 @@ class SizeSides:
             deciding = _deciding(path, self.paths[index + 1 :])
             lines.update(dict.fromkeys(one.line for one in deciding))
             whole = either(_condition(deciding, self.program), path.model, whole)
-        at = f"traced at {'; at '.join(said)} as well, for the other side of the branch on sizes at {', '.join(lines)}"
+        at = f"traced also at {'; at '.join(said)}, for the other side of the branch on sizes at {', '.join(lines)}"
         own = dict.fromkeys(note for path in self.paths for note in path.notes)
         notes = (f"{at}: the graph has an If", *own)
         numbers = merged(path.numbers for path in self.paths)

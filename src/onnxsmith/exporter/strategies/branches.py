@@ -92,5 +92,5 @@ class TorchSelected(TorchRecomposed):
                 except OnnxsmithError:
                     raise error from None
         known = tuple(line for line in lines if line)
-        notes = tuple(f"{line}: assumes that two elements or more are selected here" for line in known)
+        notes = tuple(f"{line}: the graph assumes that this line selects two elements or more" for line in known)
         return replace(captured, notes=(*captured.notes, *notes), fixed=(*captured.fixed, *known))

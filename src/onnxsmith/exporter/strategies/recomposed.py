@@ -97,7 +97,7 @@ class TorchResized(TorchExport):
         captured = self.traced(program, other, opset)
         if not sizes:
             return captured
-        at = f"traced at {moved(sizes, now)}, where the branch on sizes at {branches[0].line} goes the other way"
+        at = f"traced at {moved(sizes, now)}, where the branch on sizes at {branches[0].line} runs its other side"
         return replace(captured, notes=(at, *captured.notes), numbers=merged((numbers, captured.numbers)))
 
 

@@ -146,10 +146,15 @@ def _mutations(exported: ExportedProgram, program: TorchProgram) -> Iterator[str
         if output in returned:
             continue
         name = own_name(buffer)
-        yield f"forward writes to the buffer {name!r} (as {output}); an ONNX model has no state: the write is lost"
+        yield (
+            f"forward writes to the buffer {name!r} (now the output {output}), but an ONNX model has no state: the "
+            "next run does not see the new value"
+        )
     inputs = dict(zip(signature.user_inputs, (port.name for port in program.signature.inputs), strict=False))
     for output, name in signature.user_inputs_to_mutate.items():
         if output in returned:
             continue
         own = inputs.get(name, name)
-        yield f"forward writes to its input {own!r} (as {output}); an ONNX model cannot write to an input"
+        yield (
+            f"forward writes to its input {own!r} (now the output {output}), but an ONNX model cannot write to an input"
+        )

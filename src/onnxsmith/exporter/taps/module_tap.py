@@ -37,7 +37,7 @@ def module_tap(
         except Exception as error:  # noqa: BLE001 — torch.export may raise anything; the tape is used then
             why = " ".join(str(error).split())[:200]
     made = TapeTap(program, label, feeds)
-    made.notes += (f"{label} cannot be traced; its operations on this input are compared: {why}",)
+    made.notes += (f"{label} cannot be traced, so the operations that it runs on this input are compared: {why}",)
     return made
 
 

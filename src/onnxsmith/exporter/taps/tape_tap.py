@@ -41,7 +41,7 @@ class TapeTap(Tap):
             outputs = tuple(port.name for port in self.signature.outputs)
             self.outline = Outline((Step("the whole module", "output", inputs, outputs),), inputs, outputs)
             self.can_force = False
-            self.notes = (f"no tensor inside {label} can be compared, only its outputs: {error}"[:300],)
+            self.notes = (f"no tensor inside {label} can be compared, only the outputs: {error}"[:300],)
         self._slots = _called(self._tape, self.signature)
 
     def values(self, feeds: Feeds, names: Collection[str]) -> Values:

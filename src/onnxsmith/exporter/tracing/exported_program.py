@@ -44,7 +44,8 @@ def as_model(exported: ExportedProgram) -> TorchModel:
         raise problem(
             "compare/program",
             "the program has no example inputs",
-            why="onnxsmith reads the structure of the inputs from them; they were stripped, or never saved",
+            why="onnxsmith reads the structure of the inputs from the example inputs, but these were stripped or "
+            "never saved",
             fix="export it again with torch.export.export(module, args), which keeps args as the example inputs",
         )
     args, kwargs = exported.example_inputs

@@ -85,19 +85,19 @@ def fixed_by_the_model(found: Frozen, program: TorchProgram, others: Iterable[Fr
             "export/frozen-axis",
             what,
             where=found.line,
-            why="this line makes one Python value of each element of a tensor, so the number of elements is fixed",
-            fix="give the tensor itself to what reads the list: pack_padded_sequence, split and indexing take tensors; "
-            f"or {static}",
+            why="this line makes a Python value from each element of a tensor, so the number of elements is fixed",
+            fix="pass the tensor itself in place of the list: pack_padded_sequence, split and indexing accept "
+            f"tensors; or {static}",
         )
     if found.line:
         return Problem(
             "export/frozen-axis",
             what,
             where=found.line,
-            why="this line works for one size only: it has a number in the code, a shape that must match another "
-            "shape, or a size that int(), numpy or math turned into a Python number",
-            fix=f"{static}, or make the line follow the size: {found.port}.shape[{found.axis}] without int(), numpy "
-            "and math, or -1 in a reshape",
+            why="this line works for one size only: its code contains a number, or a shape must match another "
+            "shape, or int(), numpy or math turned a size into a Python number",
+            fix=f"{static}, or make the line use the size of the input: {found.port}.shape[{found.axis}] without "
+            "int(), numpy and math, or -1 in a reshape",
         )
     return Problem(
         "export/frozen-axis",

@@ -129,7 +129,7 @@ def _fixed_too(suspicion: Suspicion, built: Built) -> list[Frozen]:
 def _unexplained(error: FrozenAxisError) -> str:
     axes = ", ".join(f"{name}:{axis}" for name, axis in dict.fromkeys(error.axes))
     at = f" at {error.problem.where}" if error.problem.where else ""
-    return f"; {axes} is fixed{at}, for a reason that was not found"
+    return f"; {axes} is also fixed{at}; onnxsmith did not find the reason"
 
 
 _MOST_LOOPS = 3
@@ -154,7 +154,7 @@ def of_turns(built: Built) -> Problem | None:
         why=f"{first.source} has {first.turns[0]} iterations with the example, and {first.turns[1]} with a larger one"
         f"{f'; so do the loops at {others}' if others else ''}; torch unrolls a loop with the example's number of "
         "iterations",
-        fix="compute all iterations at once: a reshape or x.unfold(dim, size, step) gives the blocks as an axis",
+        fix="compute all iterations at once: a reshape or x.unfold(dim, size, step) puts the blocks on an axis",
     )
 
 
@@ -220,7 +220,7 @@ def _beside(one: Suspicion, other: Suspicion) -> bool:
 
 def _untried(suspicion: Suspicion) -> str:
     if any(isinstance(new, ast.arguments) for new in suspicion.swaps.values()):
-        return "not tried: it changes the arguments of the function"
+        return "not tried: the fix changes the arguments of the function"
     return "not tried: the function was changed after Python read its source"
 
 
@@ -229,11 +229,11 @@ def _outcome(traced: trace_diagnosis.Traced) -> str:
     if traced.exported is not None:
         return "tried: torch.export then captures the module"
     if traced.frozen:
-        return f"tried: this line then follows the size, and {traced.frozen[0].line} still fixes the axis"
+        return f"tried: this line then uses the input's size, but {traced.frozen[0].line} still fixes the axis"
     text = str(traced.error)
     known = recognise(text, traced.where)
     said = known.what if known is not None else sentence(text, 200)
-    return f"tried: the axis is then dynamic, and torch.export stops at {traced.where or 'another line'}: {said}"
+    return f"tried: the axis is then dynamic, but torch.export stops at {traced.where or 'another line'}: {said}"
 
 
 def _pasted(trial: Trial, axes: str) -> tuple[str, str]:

@@ -43,12 +43,12 @@ def on_cpu(model: TorchModel) -> TorchModel:
     except Exception as error:
         raise problem(
             "export/device",
-            f"the module is on {', '.join(away)}, and cannot be copied to the CPU",
+            f"the module is on {', '.join(away)} and cannot be copied to the CPU",
             where=user_line(error),
             why=f"{type(error).__name__}: {error}"[:300],
-            fix='give it on the CPU: module.to("cpu"), and the example inputs too',
+            fix='move the module to the CPU with module.to("cpu"), and also the example inputs',
         ) from error
-    note = f"a copy on the CPU of the module, which is on {', '.join(away)}, was exported and compared"
+    note = f"the module is on {', '.join(away)}; a copy on the CPU was exported and compared"
     return replace(model, module=module, args=args, kwargs=kwargs, more=more, notes=(*model.notes, note))
 
 

@@ -40,7 +40,7 @@ def traced(program: TorchProgram, example: Mapping[str, Any], other: Outline | N
             made = suited(trace.exported(), other)
     foreign = {str(node.target) for node in made.program.graph.nodes if str(node.target).startswith("onnx")}
     if foreign:
-        raise RuntimeError(f"the trace holds ONNX operators, which PyTorch cannot compute: {', '.join(foreign)}")
+        raise RuntimeError(f"the trace contains ONNX operators, which PyTorch cannot compute: {', '.join(foreign)}")
     return made
 
 

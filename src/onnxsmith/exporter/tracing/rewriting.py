@@ -58,5 +58,5 @@ def rewriting(module: torch.nn.Module) -> Iterator[tuple[str, ...]]:
             own = _users.get(type(part))
             if own is not None:
                 instead(part, own, stack)
-                used[f"{type(part).__qualname__} is computed by {own.__qualname__} while it is traced"] = None
+                used[f"{type(part).__qualname__} is replaced by {own.__qualname__} in the trace"] = None
         yield (*notes, *used)

@@ -195,7 +195,8 @@ def one_sided(branches: Sequence[SizeBranch]) -> OnnxsmithError:
         "a branch depends on a dynamic size",
         where=next((branch.line for branch in branches), ""),
         why="the graph has the example's side; no size was found at which the module runs on the other side",
-        fix=f"write both sides as one computation; or, if every input leads to one side, give an example of it{other}",
+        fix="write both sides as one computation; or, if every input leads to the same side, give an example of "
+        f"that side{other}",
     )
 
 
@@ -206,8 +207,9 @@ def more_sides(branches: Sequence[SizeBranch], sizes: Mapping[str, int]) -> Onnx
         "forward/size-compared",
         "branches on dynamic sizes have more sides than were traced",
         where=next((branch.line for branch in branches), ""),
-        why=f"at {at} the module executes a side that was not traced; a loop on sizes has a side for each count",
-        fix="write the sides as one computation, a loop on sizes with torch.while_loop; or limit the sizes: "
+        why=f"at {at} the module runs a side that was not traced; a loop that depends on sizes has one side for "
+        "each number of iterations",
+        fix="write the sides as one computation, or write the loop with torch.while_loop; or limit the sizes: "
         "dynamic={'x': {0: torch.export.Dim('n', max=64)}}",
     )
 

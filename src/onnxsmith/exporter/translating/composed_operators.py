@@ -34,7 +34,10 @@ def notes(before: Any, after: Any, ours: Mapping[Any, Callable[..., Any]], writt
         if each >= _LEAST:
             times, each_call = (f" ({count} calls)", " each") if count > 1 else ("", "")
             name = str(op.name()).removesuffix(".default")
-            said = f"PyTorch's exporter has no ONNX operator for it; composed of {each} operators{each_call}"
+            said = (
+                f"PyTorch's exporter has no translation for this operator; onnxsmith composes it of {each} "
+                f"operators{each_call}"
+            )
             yield f"{name}{times}: {said}: {_formula(ours[op])}"
 
 

@@ -223,9 +223,10 @@ def _attributes(registration: Registration, bound: inspect.BoundArguments) -> di
         if any(isinstance(leaf, torch.SymInt | torch.SymFloat | torch.SymBool) for leaf in leaves):
             raise problem(
                 "register/dynamic-attribute",
-                f"argument {name!r} of {registration.name} depends on a dynamic size, but an attribute is a constant",
+                f"argument {name!r} of {registration.name} depends on a dynamic size, but becomes an attribute, "
+                "which has to be constant",
                 where=f"{registration.domain}::{registration.name}",
-                fix='pass it as a tensor, or register the operator with deliver="operators"',
+                fix='pass this argument as a tensor, or register the operator with deliver="operators"',
             )
         if value is None or any(isinstance(leaf, torch.Tensor) for leaf in leaves):
             continue
@@ -336,4 +337,4 @@ def notes(model: ir.Model, files: Iterable[str], *, verified: bool) -> Iterator[
         more = f"; the verified model is {with_function}"
     said = (node.metadata_props.get(PLUGIN) for node in walk.all_nodes(model))
     for name in sorted({json.loads(text)["name"] for text in said if text}):
-        yield f"{name} is a plugin: a runtime needs a kernel for it to run this file{more}"
+        yield f"{name} is a plugin: to run this file, a runtime needs a kernel for {name}{more}"

@@ -62,9 +62,9 @@ def problem_of(found: list[Missing]) -> Problem:
             "export/no-translation",
             f"no ONNX translation for {', '.join(targets)}",
             where=found[0].where,
-            why="it computes with a sparse tensor, and the tensors of a graph that operators read are dense",
-            fix="make the tensor dense where the module is built, self.adjacency = adjacency.to_dense(), and compute "
-            "with torch.mm or @",
+            why="the operator computes with a sparse tensor, but operators of a graph read only dense tensors",
+            fix="convert the tensor to a dense tensor where the module is built, self.adjacency = "
+            "adjacency.to_dense(), and compute with torch.mm or @",
         )
     reasons = [REASONS[name] for name in (one.replace("::", ".") for one in targets) if name in REASONS]
     return Problem(
@@ -104,7 +104,7 @@ def untranslated(exported: ExportedProgram) -> list[Missing]:
         target = _name(node)
         if function is None and "_assert" not in target:
             where = line_in(str(node.meta.get("stack_trace", "")))
-            said = f"no ONNX function was found for it: {message}"
+            said = f"torch found no ONNX function for this operator: {message}"
             found.setdefault((target, where), Missing(target, where, said, _name(before.get(node.name)) or target))
     return list(found.values())
 
@@ -132,7 +132,7 @@ def shapeless(error: BaseException | None, where: str) -> list[Missing]:
     known = _SHAPELESS.search(str(error or ""))
     if known is None:
         return []
-    said = "it has no fake implementation either, which gives a trace the shapes of its results"
+    said = "the operator also lacks a fake implementation, from which a trace gets the shapes of the results"
     return [Missing((known[1] or known[2]).removesuffix(".default"), where, said)]
 
 
@@ -155,7 +155,7 @@ def _registration(target: str, file: str, refused: str) -> str:
     written.name, written.decorator_list = f"{name}_in_onnx", []
     if not refused:
         return f"{decorator}\n{ast.unparse(written)}"
-    text = f"compute {target} with functions of torch here: its own code cannot be traced ({refused})"
+    text = f"compute {target} with functions of torch here: the code of the operator cannot be traced ({refused})"
     written.body = [ast.Raise(ast.Call(ast.Name("NotImplementedError"), [ast.Constant(text)], []))]
     return f"{decorator}\n{ast.unparse(ast.fix_missing_locations(written))}"
 

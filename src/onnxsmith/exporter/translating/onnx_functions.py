@@ -66,11 +66,11 @@ def as_writer(symbolic: Callable[..., Any], signature: inspect.Signature, name: 
         except (AttributeError, TypeError, NotImplementedError, AssertionError, RuntimeError) as error:
             raise problem(
                 "register/symbolic",
-                f"the symbolic of {name} uses a part of torch's older exporter that is gone",
+                f"the symbolic function of {name} uses a part of torch's older exporter that no longer exists",
                 where=f"{getattr(plain, '__qualname__', plain)}",
                 why=f"{type(error).__name__}: {error}"[:300],
-                fix="write its nodes with g.op alone; or compute it with PyTorch's operators: "
-                f"onnxsmith.register({name!r}, lambda {', '.join(signature.parameters)}: …)",
+                fix="in the symbolic function, make all nodes with g.op; or compute the operator with PyTorch's "
+                f"operators: onnxsmith.register({name!r}, lambda {', '.join(signature.parameters)}: …)",
             ) from error
 
     write.__name__ = getattr(plain, "__name__", "symbolic")

@@ -134,10 +134,10 @@ def untranslated(what: str) -> OnnxsmithError:
     return problem(
         "export/quantized-module",
         f"{what} has no translation",
-        why="the module was quantized in PyTorch, and onnxsmith does not know with which parameters PyTorch quantises "
-        "this result",
-        fix="compute it with floats: x.dequantize() before it; or export the float module and quantize the file: "
-        "`onnxsmith quantize net.onnx -o small.onnx --to int8 --data samples.npz`",
+        why="the module was quantized in PyTorch, but onnxsmith does not know the scale and zero point that "
+        "PyTorch uses for this result",
+        fix="compute this operation with floats: insert x.dequantize() before it; or export the float module and "
+        "quantize the file: `onnxsmith quantize net.onnx -o small.onnx --to int8 --data samples.npz`",
     )
 
 
@@ -218,7 +218,7 @@ def _integers(dtype: torch.dtype) -> torch.dtype:
     if dtype not in DTYPES:
         raise problem(
             "export/quantized-module",
-            f"a quantized tensor of {dtype} has no form in ONNX's QuantizeLinear",
+            f"ONNX's QuantizeLinear cannot express a quantized tensor of {dtype}",
             why="integers of less than 8 bits are packed in PyTorch",
             fix="export the float module, and quantize the file: `onnxsmith quantize net.onnx -o small.onnx --to int4`",
         )

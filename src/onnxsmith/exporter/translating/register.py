@@ -84,7 +84,7 @@ def register(
         return lambda function: register(target, function, deliver=deliver, domain=domain, name=name) and function
     if deliver not in DELIVERIES:
         raise problem(
-            "register/delivery", f"there is no form {deliver!r} to deliver", fix=f"one of: {', '.join(DELIVERIES)}"
+            "register/delivery", f"deliver={deliver!r} is not a known form", fix=f"one of: {', '.join(DELIVERIES)}"
         )
     target = _named(target)
     signature = _signature(target)
@@ -179,9 +179,10 @@ def _renamed(parameters: Sequence[inspect.Parameter]) -> list[inspect.Parameter]
 def _no_function(target: Any, deliver: str) -> OnnxsmithError:
     return problem(
         "register/delivery",
-        f"a translation that writes ONNX nodes cannot be delivered as a {deliver}",
+        f"a translation that writes ONNX nodes cannot be delivered as {deliver}",
         where=str(target),
-        why="its nodes are written into the graph; a function of the file is traced from PyTorch's operators",
+        why="the nodes of such a translation go into the graph itself; {deliver!r} needs a translation in "
+        "PyTorch's operators, which can be traced",
         fix='leave deliver="operators", or give a translation that computes the result with PyTorch\'s operators',
     )
 
@@ -191,7 +192,7 @@ def _no_translation(target: Any, given: Any) -> OnnxsmithError:
         "register/signature",
         f"{given!r} is no translation",
         where=str(target),
-        why="a translation is a function; several in a list are functions of onnxscript",
+        why="a translation has to be a function; only functions of onnxscript can be given as a list",
         fix="give a function of the operator's arguments, such as lambda x: x * 2",
     )
 
@@ -212,7 +213,8 @@ def _named(target: Target) -> str | type[torch.autograd.Function]:
     raise problem(
         "register/unknown-operator",
         f"{target!r} is no operator",
-        fix='give its name ("mylib::scale"), the operator (torch.ops.mylib.scale) or a torch.autograd.Function',
+        fix='give the name of the operator ("mylib::scale"), the operator itself (torch.ops.mylib.scale) or a '
+        "torch.autograd.Function",
     )
 
 
@@ -257,7 +259,9 @@ def _check(target: Any, signature: inspect.Signature, translation: Callable[...,
             if one.kind == one.POSITIONAL_OR_KEYWORD and one.name in own.parameters:
                 place = list(own.parameters).index(one.name)
                 if place != list(signature.parameters).index(one.name):
-                    raise TypeError(f"{one.name!r} is argument {place} of the translation, but not of the operator")
+                    raise TypeError(
+                        f"argument {place} of the translation is {one.name!r}, but not that of the operator"
+                    )
     except TypeError as error:
         raise problem(
             "register/signature",

@@ -63,8 +63,8 @@ class Dask(Engine):
                     "the scheduler does not answer",
                     where=scheduler,
                     why=f"{type(error).__name__}: {error}",
-                    fix=f"start it with `dask scheduler`, workers with `dask worker {scheduler}`; "
-                    "or leave --scheduler out",
+                    fix=f"start the scheduler with `dask scheduler` and workers with `dask worker {scheduler}`; or "
+                    "leave --scheduler out",
                 ) from error
             try:
                 threads = _threads(client, scheduler)
@@ -137,7 +137,7 @@ def _threads(client: Any, scheduler: str) -> int:
                 "fleet/engine",
                 "the scheduler has no worker",
                 where=scheduler,
-                why=f"none came in {_WORKERS:g} s",
+                why=f"no worker connected within {_WORKERS:g} s",
                 fix=f"start workers: `dask worker {scheduler} --nworkers 1 --nthreads 2`",
             ) from error
     return sum(client.nthreads().values())

@@ -61,7 +61,7 @@ def refuse(path: str | Path) -> None:
         kind = "a folder" if target.is_dir() else "a link" if target.is_symlink() else "no file"
         raise problem(
             "fleet/page",
-            "the page of a fleet is a file with a folder beside it",
+            "the page of a fleet is a file, and a folder beside the file has the reports of the cells",
             where=str(path),
             why=f"the path is {kind}",
             fix=f"give the path of a new file: --page {shlex.quote(str(free_path(_inside(target))))}",
@@ -90,7 +90,7 @@ def _refuse_foreign(folder: Path, target: Path) -> None:
             "fleet/page",
             f"{folder.name} is not a folder of cells that onnxsmith wrote",
             where=str(folder),
-            why=f"{why}; a page writes the reports of its cells into this folder, and replaces it",
+            why=f"{why}; writing a page replaces this folder by the reports of the cells",
             fix=f"give the page another name: --page {shlex.quote(str(_free(target)))}",
         )
 
@@ -118,9 +118,9 @@ def _foreign(folder: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         listed = None
     if listed is None:
-        return f"it has no {_INDEX} that this version reads"
+        return f"the folder has no {_INDEX} that this version can read"
     added = sorted(present - listed)
-    return f"it has files that onnxsmith did not write, such as {added[0]}" if added else ""
+    return f"the folder has files that onnxsmith did not write, such as {added[0]}" if added else ""
 
 
 @closing()
@@ -199,9 +199,11 @@ def _report(cell: FleetCell, row: Row, places: Sequence[Place], origin: Origin) 
         notes = list(report.notes)
     else:  # the commands would run with another Python
         report = cell_report.of_row("fleet cell", row, places[0], origin.folder, whole=True, typed=lambda _: "")
-        again = f"`{seeing(cell, origin)}` runs them again there, and shows their commands"
+        again = f"`{seeing(cell, origin)}` runs the steps again in that environment, and shows their commands"
         notes = [*report.notes, f"the steps ran with the Python of the environment {cell.environment}: {again}"]
-    notes += [f"the same work as {cell_report.named(place)}: computed once" for place in places[1:]]
+    notes += [
+        f"this cell and {cell_report.named(place)} need the same work, which was computed once" for place in places[1:]
+    ]
     return replace(report, notes=tuple(notes))
 
 

@@ -55,7 +55,7 @@ def _python_files(start: Path) -> list[Path]:
             "fleet/plan",
             "the folder of the factory has too many Python files to watch for changes",
             where=str(start),
-            why=f"it has more than {_MOST_FILES:,}, and all of them may belong to the model",
+            why=f"the folder has more than {_MOST_FILES:,} Python files, and all of them may belong to the model",
             fix="move the factory into a separate folder",
         )
     return sorted(files)

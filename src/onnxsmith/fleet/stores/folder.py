@@ -146,7 +146,7 @@ def _row_name(key: str) -> str:
 
 def _refuse_other_key(named: object, key: str) -> None:
     if named != key:
-        raise ValueError(f"it is the row of another key: {named}")
+        raise ValueError(f"the file has the row of another key: {named}")
 
 
 def _run_name(name: str) -> str:

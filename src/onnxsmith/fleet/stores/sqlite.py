@@ -72,7 +72,7 @@ class SqliteStore(Store):
         database = sqlite3.connect(f"{file.as_uri()}?{how}", timeout=_WAIT, check_same_thread=False, uri=True)
         try:
             if self._version(database) == 0:
-                raise foreign(self.address, "it has no rows and no runs")
+                raise foreign(self.address, "the database has no tables of rows and runs")
             database.execute("PRAGMA query_only = 1")
         except BaseException:
             database.close()
@@ -97,11 +97,13 @@ class SqliteStore(Store):
         names = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
         columns = [name for table in _COLUMNS for _, name, *_ in database.execute(f"PRAGMA table_info({table})")]
         if names - _NAMES and not {*_COLUMNS} <= names:
-            raise foreign(self.address, f"it is another program's database: it has {min(names - _NAMES)}")
+            raise foreign(
+                self.address, f"the database belongs to another program, because it has the table {min(names - _NAMES)}"
+            )
         if version > FORMAT and {*_COLUMNS} <= names:
             raise later(self.address, version, FORMAT)
         if (names or version) and columns != [name for listed in _COLUMNS.values() for name in listed]:
-            raise foreign(self.address, f"its tables have other columns: {', '.join(columns) or 'none'}")
+            raise foreign(self.address, f"the tables have other columns: {', '.join(columns) or 'none'}")
         return int(version)
 
     def keys(self) -> set[str]:
@@ -125,7 +127,7 @@ class SqliteStore(Store):
         try:
             row = Row.from_json(zlib.decompress(packed[0]).decode())
             if row.key != key:
-                raise ValueError(f"it is the row of another key: {row.key}")
+                raise ValueError(f"the entry has the row of another key: {row.key}")
         except (zlib.error, ValueError, TypeError) as error:
             self._note_damaged(key, error)
             return None

@@ -19,11 +19,11 @@ class Arrays(Kind):
     def differences(self, ours: Any, theirs: Any, at: str, limits: Limits, counts: Counts) -> Iterator[Difference]:
         a, b = np.asarray(ours), np.asarray(theirs)
         if a.shape != b.shape:
-            yield Difference(at, "shape", f"the shape is {list(a.shape)} and {list(b.shape)}")
+            yield Difference(at, "shape", f"the shapes are {list(a.shape)} and {list(b.shape)}")
             return
         numbers = ("f", "c", "V")  # V: dtypes of ml_dtypes
         if a.dtype != b.dtype and a.ndim and not a.dtype.kind == b.dtype.kind == "U":
-            yield Difference(at, "dtype", f"the dtype is {a.dtype} and {b.dtype}")
+            yield Difference(at, "dtype", f"the dtypes are {a.dtype} and {b.dtype}")
         if a.dtype.kind not in numbers or b.dtype.kind not in numbers:
             yield from _exactly(a, b, at, counts)
             return
@@ -38,8 +38,8 @@ class Arrays(Kind):
             yield Difference(
                 at + _index(place),
                 "not finite",
-                f"{_number(x[place])} and {_number(y[place])}; {int(odd.sum()):,} of {odd.size:,} elements are not "
-                "finite in one of the two only",
+                f"{_number(x[place])} and {_number(y[place])}; {int(odd.sum()):,} of {odd.size:,} elements are "
+                "finite in only one of the two arrays",
             )
         scale = float(np.abs(x[finite]).max(initial=0.0)) or float(np.abs(y[finite]).max(initial=0.0))
         apart = np.zeros(x.shape)
@@ -53,7 +53,7 @@ class Arrays(Kind):
                 at + _index(place),
                 "numbers",
                 f"{_number(x[place])} and {_number(y[place])}: {float(apart[place]) / scale:.2g} of the largest "
-                f"magnitude, and {limit:.2g} is allowed; {beyond:,} of {apart.size:,} elements are beyond that",
+                f"magnitude, but {limit:.2g} is allowed; {beyond:,} of {apart.size:,} elements exceed this limit",
             )
 
 

@@ -18,7 +18,11 @@ from onnxsmith.gate.plain_answers import plain
 _SAME_PLACE = 0.5
 """The overlap from which a box without a partner is said to have moved. A choice, as in most measures of detectors."""
 _HOW = "boxes are paired by their overlap, in any order"
-_FORMS = {"list": "a list with a box each", "mapping": "a mapping of arrays", "object": "an object with arrays"}
+_FORMS = {
+    "list": "a list of entries with one box each",
+    "mapping": "a mapping of arrays",
+    "object": "an object with arrays",
+}
 
 
 class Detections(Kind):
@@ -93,7 +97,12 @@ class _Pairing:
         lost = sorted({*range(len(a.boxes))} - {m for m, _ in self.pairs})
         extra = sorted({*range(len(b.boxes))} - {n for _, n in self.pairs})
         if len(a.boxes) != len(b.boxes):
-            yield Difference(self.at, "count", f"{several(len(a.boxes), 'box', 'boxes')} and {len(b.boxes)}", _HOW)
+            yield Difference(
+                self.at,
+                "count",
+                f"{several(len(a.boxes), 'box', 'boxes')} in the first answer, {len(b.boxes)} in the second",
+                _HOW,
+            )
         for one in lost:
             nearest = extra[int(np.argmax(self.shares[one, extra]))] if extra else None
             if nearest is not None and self.shares[one, nearest] >= _SAME_PLACE:
@@ -110,7 +119,9 @@ class _Pairing:
         for m, n in self.pairs:
             if self.is_far[m, n]:
                 place = self.a.place(self.at, self.a.scores.key, m)
-                yield Difference(place, "score", f"{ours[m]:.4g} and {theirs[n]:.4g} of {_said(self.a, m)}", _HOW)
+                yield Difference(
+                    place, "score", f"the scores {ours[m]:.4g} and {theirs[n]:.4g} of {_said(self.a, m)}", _HOW
+                )
 
     def _rows(self, key: Any) -> Iterator[Difference | Part]:
         """Yields what the mappings of paired boxes have under a key."""
@@ -176,5 +187,5 @@ def _said(of: Found, row: int) -> str:
 
 def _moved(a: Found, b: Found, one: int, other: int, overlap: float) -> str:
     if a.labels and a.labels.is_like(b.labels) and b.labels and a.labels.values[one] != b.labels.values[other]:
-        return f"the label is {a.labels.values[one]!r} and {b.labels.values[other]!r} of {_said(a, one)}"
+        return f"the labels {a.labels.values[one]!r} and {b.labels.values[other]!r} of {_said(a, one)}"
     return f"{_said(a, one)} and {_said(b, other)} overlap by {overlap:.3f}"

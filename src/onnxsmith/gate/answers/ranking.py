@@ -45,12 +45,12 @@ class Ranking(Kind):
         if beyond:
             far = max(beyond, key=lambda name: apart[name])
             best = [max(scores, key=lambda name: scores[name]) for scores in (a, b)]
-            turned = f"; the best is {best[0]!r} and {best[1]!r}" if best[0] != best[1] else ""
+            turned = f"; the best names are {best[0]!r} and {best[1]!r}" if best[0] != best[1] else ""
             yield Difference(
                 f"{at}[{far!r}]",
                 "score",
-                f"{a[far]:.4g} and {b[far]:.4g}, and {allowed[far]:.2g} is allowed; {len(beyond)} of {len(shared)} "
-                f"scores are beyond that{turned}",
+                f"{a[far]:.4g} and {b[far]:.4g}, but the allowed difference is {allowed[far]:.2g}; {len(beyond)} of "
+                f"{len(shared)} scores exceed this limit{turned}",
                 _HOW,
             )
         elif are_lists and not any(gone):

@@ -83,9 +83,9 @@ class Baseline:
                 "gate/entry-changed",
                 f"the entry of {name} was changed by hand",
                 where=str(self.path),
-                why="its digest is not that of its content, so the recorded results cannot be trusted",
-                fix=f'record it again, with a reason: `{self.command("accept", model)} --reason "why"{untimed}`; '
-                f"or take {self.path.name} as it was from version control",
+                why="the digest of the entry does not match its content, so the recorded results cannot be trusted",
+                fix=f"record the model again, with a reason: `{self.command('accept', model)} --reason "
+                f'"why"{untimed}`; or restore {self.path.name} from version control',
             )
 
     def command(self, action: str, model: str | Path) -> str:
@@ -139,7 +139,7 @@ def _text(path: Path, models: Sequence[str | Path]) -> str:
             "gate/no-baseline",
             "there is no baseline",
             where=str(path),
-            fix=f"record one: `{_recording(path, models)}`; or give the path of the file that you mean",
+            fix=f"record a baseline: `{_recording(path, models)}`; or give the path of an existing baseline",
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, f"{type(error).__name__}: {error}") from error
@@ -159,7 +159,7 @@ def _data(path: Path, written: str) -> _Data:
         if type(found) is int and found > FORMAT:
             raise problem(
                 "gate/baseline-newer",
-                f"the baseline has format {found}, this version reads {FORMAT}",
+                f"the baseline has format {found}, but this version reads {FORMAT}",
                 where=str(path),
                 why="a later version of onnxsmith wrote it",
                 fix="install that version: `pip install --upgrade onnxsmith`",
@@ -188,7 +188,7 @@ def _mistake(error: Exception) -> str:
         first = found()[0]
         return f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
     if isinstance(error, json.JSONDecodeError):
-        return f"it is not JSON, from line {error.lineno} on"
+        return f"the file is not JSON, from line {error.lineno} on"
     return f"the field {error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
 
 
@@ -198,7 +198,7 @@ def _unreadable(path: Path, why: str) -> OnnxsmithError:
         "this is not a baseline that this version can read",
         where=str(path),
         why=why,
-        fix="take the file from where it comes from, such as the last commit; or remove it and record it again",
+        fix="restore the file from its source, such as the last commit; or remove the file and record the models again",
     )
 
 
@@ -235,7 +235,7 @@ def refuse_unwritable(path: Path) -> None:
                 "gate/read-only",
                 "the baseline may not be written",
                 where=str(file),
-                why="the file is read-only, so somebody protected it",
+                why="the file is read-only, so somebody may have protected it",
                 fix=f"`chmod u+w {shlex.quote(str(file))}`; or write another baseline: -o {_other(path)}",
             )
 
@@ -292,6 +292,6 @@ def _refuse_overwriting(baseline: Baseline) -> None:
             "gate/baseline-changed",
             "the baseline was changed while models were measured",
             where=str(path),
-            why="another program wrote the file after this command had read it, so nothing is written",
-            fix="run the command again: it reads the baseline as it is now",
+            why="another program wrote the file after this command had read it, so nothing was written",
+            fix="run the command again, so that it reads the new state of the baseline",
         )

@@ -56,11 +56,15 @@ def read(path: Path, names: set[str]) -> Content:
         with zipfile.ZipFile(path) as archive:
             lacking = names - set(archive.namelist())
             if lacking:
-                raise _damaged(path, f"it has no entry {min(lacking)}")
+                raise _damaged(path, f"the file has no entry {min(lacking)}")
             for name in sorted(names):
                 held[name] = archive.read(name)
                 if hashlib.sha256(held[name]).hexdigest() != name:
-                    raise _damaged(path, f"the content of the entry {name} has been changed: its name is its SHA-256")
+                    raise _damaged(
+                        path,
+                        f"the content of the entry {name} has been changed: it does not match its name, which is "
+                        "its SHA-256",
+                    )
     except FileNotFoundError as error:
         raise _damaged(path, "there is no such file") from error
     except (OSError, zipfile.BadZipFile, NotImplementedError, EOFError) as error:
@@ -74,6 +78,6 @@ def _damaged(path: Path, why: str) -> OnnxsmithError:
         "the recorded inputs and outputs cannot be read",
         where=str(path),
         why=why,
-        fix=f"take {path.name} from where the baseline comes from: both of its files belong together; or remove the "
-        "baseline and record it again",
+        fix=f"restore {path.name} from the source of the baseline, because both files belong together; or remove "
+        "the baseline and record the models again",
     )

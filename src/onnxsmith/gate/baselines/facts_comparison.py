@@ -53,14 +53,14 @@ def _of_ports(noun: str, before: Sequence[StoredPort], after: Sequence[StoredPor
     if set(old) == set(new) and old != new:
         yield f"the {noun}s have another order: {', '.join(old)} became {', '.join(new)}"
     names, by_name = paired(old, new), {one.name: one for one in after}
-    yield from (f"the {noun} {a!r} is called {b!r}" for a, b in names.items() if a != b)
-    yield from (f"the {noun} {one!r} is gone" for one in old if one not in names)
+    yield from (f"the {noun} {a!r} is now called {b!r}" for a, b in names.items() if a != b)
+    yield from (f"the {noun} {one!r} was removed" for one in old if one not in names)
     yield from (f"the {noun} {one!r} is new" for one in new if one not in names.values())
     for a, b in [(one, by_name[names[one.name]]) for one in before if one.name in names]:
         if not _are_same(a, b, symbols):
-            yield f"the {noun} {b.name!r} was {_type(a)} and is {_type(b)}"
+            yield f"the {noun} {b.name!r} was {_type(a)}, and now is {_type(b)}"
         elif a.default != b.default:
-            yield f"the {noun} {b.name!r} {'has no default any more' if a.default else 'has a default'}"
+            yield f"the {noun} {b.name!r} {'no longer has a default value' if a.default else 'now has a default value'}"
 
 
 def _are_same(old: StoredPort, new: StoredPort, symbols: _Symbols) -> bool:
@@ -99,7 +99,9 @@ def content_changes(
         what = f"the graph changed: {said}{f'; {place}' if place else ''}"
         if is_unseen and was and now_outline and differ_first_in_branch(was, now_outline):
             yield Change(
-                "graph", UNKNOWN, f"{what}; it is in a branch of an If, and no recorded input shows a difference"
+                "graph",
+                UNKNOWN,
+                f"{what}; the change is in a branch of an If, and no recorded input shows a difference",
             )
         else:
             yield Change("graph", result, what)
@@ -107,13 +109,15 @@ def content_changes(
         names = changed_weights(was, now_outline) if was and now_outline else []
         where = f": {first_few(names, _SHOWN, '; ')}" if names else ""
         if not graph and not read:
-            yield Change("weights", CHANGED, "only weights that no node reads")
+            yield Change("weights", CHANGED, "only weights that no node reads have changed")
         elif is_unseen and not graph:
-            yield Change("weights", UNKNOWN, f"weights have other values, and no recorded input shows it{where}")
+            yield Change(
+                "weights", UNKNOWN, f"weights have other values, but no recorded input shows a difference{where}"
+            )
         else:
             yield Change("weights", result, f"other values{where}")
     if not graph and not weights and recorded.get("file") != now.file:
-        yield Change("file", CHANGED, "the bytes of the file changed, its graph and its weights did not")
+        yield Change("file", CHANGED, "the bytes of the file changed, but its graph and its weights did not")
 
 
 def size_changes(entry: Entry, now: Facts, allow: float | None) -> Iterator[Change]:
@@ -123,7 +127,7 @@ def size_changes(entry: Entry, now: Facts, allow: float | None) -> Iterator[Chan
     most, little = (ALLOW_SIZE, _LITTLE) if allow is None else (allow, 0)
     grown = f"{size(before)} became {size(after)}, {after / before - 1:.0%} more" if before else ""
     if before and after > before * (1 + most) and after - before > little:
-        yield Change("size", WORSE, f"{grown}; {most * 100:.3g}% is allowed")
+        yield Change("size", WORSE, f"{grown}; only {most * 100:.3g}% more is allowed")
     elif before and after > before * (1 + _SHARE) and after - before > _LITTLE:
         yield Change("size", CHANGED, f"{grown}, which is allowed")
     elif after < before * (1 - most):

@@ -51,9 +51,9 @@ class Found:
     def changes(self) -> tuple[Change, ...]:
         """Returns the changes, the worst first."""
         if self.gone:
-            return (Change("missing", WORSE, "the file of the model is gone"),)
+            return (Change("missing", WORSE, "the file of the model does not exist any more"),)
         if self.entry is None:
-            return (Change("new", UNKNOWN, "the baseline has no such model"),)
+            return (Change("new", UNKNOWN, "the baseline has no entry for this model"),)
         return self.held.changes if self.held is not None else ()
 
     @property
@@ -122,10 +122,10 @@ def _row(one: Found) -> BaselineModel:
 
 def _notes(found: Sequence[Found], settings: Settings) -> Iterator[str]:
     if not settings.times and any(one.entry is not None and one.entry.times is not None for one in found):
-        yield "times and memory were not measured: --no-time"
+        yield "times and memory were not measured, because of --no-time"
     moved = dict.fromkeys(text for one in found if one.held is not None for text in one.held.moved)
     if moved:
-        yield f"since it was recorded: {'; '.join(moved)}"
+        yield f"changes since the recording: {'; '.join(moved)}"
 
 
 def _problems(baseline: Baseline, one: Found, settings: Settings) -> Iterator[Problem]:
@@ -135,9 +135,9 @@ def _problems(baseline: Baseline, one: Found, settings: Settings) -> Iterator[Pr
     if one.gone:
         yield Problem(
             "gate/model-missing",
-            f"the model {one.name} is gone",
+            f"the file of the model {one.name} is missing",
             where=str(baseline.path),
-            why="the baseline has an entry for it, and there is no such file",
+            why="the baseline has an entry for this model, but the file does not exist",
             fix=f"bring the file back; or `{baseline.command('drop', baseline.file_of(one.name))} "
             '--reason "why it is gone"`',
         )
@@ -147,7 +147,7 @@ def _problems(baseline: Baseline, one: Found, settings: Settings) -> Iterator[Pr
             "gate/model-new",
             f"the baseline has no model {one.name}",
             where=str(baseline.path),
-            why="nothing was recorded of this model, so a worse result would not be noticed",
+            why="nothing was recorded for this model, so the check would not notice a worse result",
             fix=f"record it: `{baseline.command('record', one.file or one.name)}"
             f"{settings.time_option(timed=any(other.times for other in baseline.entries.values()))}`",
         )
@@ -180,16 +180,19 @@ def _not_compared(
     file = shlex.quote(str(baseline.file_of(name)))
     again = f"onnxsmith baseline record {file} --input inputs.npz -o other.json{untimed}"
     if "slower" in kinds and moved:
-        fix = f"leave the times out: --no-time; or record them anew, {accept}; or keep a baseline for each machine"
+        fix = (
+            f"leave the times out: --no-time; or record the times again, {accept}; or keep one baseline for each "
+            "machine"
+        )
     elif "slower" in kinds:
-        fix = "measure longer: --seconds 10; or leave the times out: --no-time"
+        fix = "measure for longer: --seconds 10; or leave the times out: --no-time"
     elif kinds & {"weights", "graph"}:
-        fix = f"record inputs that reach what changed: `{again}`; if the change is meant, {accept}"
+        fix = f"record inputs whose results depend on the change: `{again}`; if the change is meant, {accept}"
     else:
-        fix = "make the target available on this machine, or record the model again here"
+        fix = "install the target on this machine, or record the model again on this machine"
     return Problem(
         "gate/not-compared",
-        f"not all that is recorded of {name} could be compared",
+        f"some recorded results of {name} could not be compared",
         where=str(baseline.path),
         why="; ".join(change.what for change in unknown[:_SHOWN]),
         fix=fix,
@@ -197,18 +200,20 @@ def _not_compared(
 
 
 _FIXES = {
-    "interface": "give inputs and outputs their recorded names, order and shapes back",
+    "interface": "restore the recorded names, order and shapes of the inputs and outputs",
     "weights": "look for the first layer that differs from the recorded file: `{recorded} && onnxsmith compare "
     "recorded.onnx {file} --per-layer`",
     "graph": "list all changes since the recorded file: `{recorded} && onnxsmith diff recorded.onnx {file}`",
-    "runtime": "compare with the runtime of ONNX itself: `onnxsmith compare {file}@reference {file} --per-layer`",
-    "machine": "compare with the runtime of ONNX itself: `onnxsmith compare {file}@reference {file} --per-layer`",
-    "unsteady": "look for what draws random numbers, or depends on the order of threads: `onnxsmith inspect {file}`",
-    "target": "ask the target which nodes stop it: `onnxsmith check {file}`",
-    "slower": "look at what takes the time: `onnxsmith bench {file} --profile`",
-    "memory": "look at what takes the memory: `onnxsmith inspect {file} --costs`",
-    "size": "look at what takes the bytes: `onnxsmith inspect {file} --weights`",
-    "nodes": "`onnxsmith simplify {file} -o simplified.onnx` removes what is not needed",
+    "runtime": "compare with ONNX's reference runtime: `onnxsmith compare {file}@reference {file} --per-layer`",
+    "machine": "compare with ONNX's reference runtime: `onnxsmith compare {file}@reference {file} --per-layer`",
+    "unsteady": (
+        "look for nodes that draw random numbers, or that depend on the order of threads: `onnxsmith inspect {file}`"
+    ),
+    "target": "see which nodes the target refuses: `onnxsmith check {file}`",
+    "slower": "see which nodes take the time: `onnxsmith bench {file} --profile`",
+    "memory": "see which nodes take the memory: `onnxsmith inspect {file} --costs`",
+    "size": "see which weights take the bytes: `onnxsmith inspect {file} --weights`",
+    "nodes": "remove nodes that are not needed: `onnxsmith simplify {file} -o simplified.onnx`",
 }
 """Maps the cause of a change to what helps to find or undo it."""
 

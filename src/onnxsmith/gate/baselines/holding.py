@@ -57,7 +57,7 @@ def held(file: Path, entry: Entry, content: Content, settings: Settings) -> Held
     changes = [*interface, *_with_numbers(own, wrong, bool(interface), *since)]
     changes += size_changes(entry, now, settings.allow_size)
     if not entry.cases:
-        changes.append(Change("numbers", UNKNOWN, "no input is recorded, so no numbers were compared"))
+        changes.append(Change("numbers", UNKNOWN, "no input is recorded, so no outputs were compared"))
     values = first_inputs(entry.cases, content)
     found, time = {}, None
     if entry.targets:
@@ -102,16 +102,25 @@ def _with_numbers(
     causes = list(in_order(one for one in own if one.kind in ("weights", "graph")))
     for one in own:
         more = said if one in causes[:1] else ""
-        also = f"; versions changed, too, and may be the cause: {', '.join(versions)}" if more and versions else ""
+        also = f"; changed versions may also be the cause: {', '.join(versions)}" if more and versions else ""
         yield Change(one.kind, one.result, f"{one.what}; {more}{also}" if more else one.what)
     if not wrong or causes:
         return
     if of_interface:
         yield Change("interface", WORSE, f"with the same graph and weights: {said}")
     elif versions:
-        yield Change("runtime", WORSE, f"the same graph and weights give other numbers; {', '.join(versions)}: {said}")
+        yield Change(
+            "runtime",
+            WORSE,
+            f"the same graph and weights compute other results after a change of versions ({', '.join(versions)}): "
+            f"{said}",
+        )
     elif machine:
-        yield Change("machine", WORSE, f"the same graph and weights give other numbers; {', '.join(machine)}: {said}")
+        yield Change(
+            "machine",
+            WORSE,
+            f"the same graph and weights compute other results on another machine ({', '.join(machine)}): {said}",
+        )
     else:
-        what = "the same graph and weights give other numbers with the same versions on the same machine"
+        what = "the same graph and weights compute other results with the same versions on the same machine"
         yield Change("unsteady", WORSE, f"{what}: {said}")

@@ -75,7 +75,7 @@ def _said(stored: StoredOutput, before: Any, found: Difference) -> str:
     largest = _largest(before)
     far = f"{found.worst_abs / largest:.2g} of its largest magnitude" if largest else f"{found.worst_abs:.2g}"
     allowed = f"{stored.tolerance:.2g}" if stored.tolerance is not None else "nothing"
-    return f"off by {far}; {allowed} is allowed"
+    return f"differs by {far}; {allowed} is allowed"
 
 
 def _largest(value: Any) -> float:

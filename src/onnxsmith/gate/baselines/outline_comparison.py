@@ -26,13 +26,13 @@ def first_difference(old: Outline, new: Outline) -> str:
     if was is None:
         return f"{_named(now)} is new"
     if was.op != now.op:
-        return f"the first node that differs is {_named(now)}, and was {_named(was)}"
+        return f"the first node that differs is {_named(now)}, which was {_named(was)}"
     names = dict.fromkeys((*was.attributes, *now.attributes))
     changed = [one for one in names if was.attributes.get(one) != now.attributes.get(one)]
     said = ", ".join(
         f"{one} {was.attributes.get(one, 'unset')} → {now.attributes.get(one, 'unset')}" for one in changed
     )
-    return f"the first node that differs is {_named(now)}{f': {said}' if said else ', in its operands'}"
+    return f"the first node that differs is {_named(now)}{f': {said}' if said else ' (other operands)'}"
 
 
 def differ_first_in_branch(old: Outline, new: Outline) -> bool:

@@ -138,20 +138,20 @@ def _of_baselines(model: ir.Model, file: Path) -> Iterator[None]:
             name = shlex.quote(str(file))
             raise problem(
                 "gate/random",
-                "every output differs from run to run, so there is nothing to compare a later run with",
+                "every output differs from run to run, so a later run cannot be compared",
                 where=found.where,
-                why="no node draws random numbers: the runtime gave other numbers in two runs on one input, as if it "
-                "read memory that nothing wrote",
-                fix=f"find the node: `onnxsmith compare {name}@reference {name} --per-layer`; or record what another "
-                "runtime gives: --runtime openvino",
+                why="no node draws random numbers, but two runs on the same input returned different outputs, as "
+                "if the runtime read uninitialised memory",
+                fix=f"find the node: `onnxsmith compare {name}@reference {name} --per-layer`; or record the outputs "
+                "of another runtime: --runtime openvino",
             ) from error
         if found.id == "bundle/random":
             raise problem(
                 "gate/random",
-                "every output is drawn at random, so there is nothing to compare a later run with",
+                "every output is drawn at random, so a later run cannot be compared",
                 where=found.where,
-                why="two runs on one input gave other numbers. A seed does not help: each run of a session draws the "
-                "next numbers",
+                why="two runs on the same input returned different outputs. A seed does not help, because each run "
+                "of a session draws the next numbers",
                 fix="export the module in evaluation mode, so that no node draws numbers (`module.eval()`); or make "
                 "the random tensor an input of the model, and record it: --input noise=noise.npy",
             ) from error

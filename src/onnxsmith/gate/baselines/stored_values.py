@@ -61,7 +61,7 @@ def restored(value: Mapping[str, Any], content: Content) -> Any:
             "a recorded value does not fit its description",
             where=f"{value.get('dtype')} {value.get('shape')}",
             why=f"{type(error).__name__}: {error}",
-            fix="take both files of the baseline from where they come from; or remove them and record again",
+            fix="restore both files of the baseline from their source; or remove them and record the models again",
         ) from error
 
 

@@ -39,13 +39,13 @@ def target_changes(before: Mapping[str, StoredTarget], now: Mapping[str, StoredT
     for name, old in before.items():
         new = now.get(name)
         if new is None or (new.stage == Stage.NOT_TRIED and old.stage != Stage.NOT_TRIED):
-            yield Change("target", UNKNOWN, f"{name} {old.stage}, and was not asked now")
+            yield Change("target", UNKNOWN, f"{name} {old.stage} when recorded, but was not tried now")
             continue
         a, b = _rank(old), _rank(new)
-        said = f"{name} {_said(old)}, and now {_said(new)}"
-        said += f"; its version was {old.version} and is {new.version}" if old.version != new.version else ""
+        said = f"{name} {_said(old)} when recorded, and now {_said(new)}"
+        said += f"; its version was {old.version}, and now is {new.version}" if old.version != new.version else ""
         if {old.stage, new.stage} == {Stage.RAN, Stage.AGREED}:
-            said += ": whether its numbers are compared with another runtime depends on which are installed"
+            said += ": its outputs are compared with another runtime only if another runtime is installed"
         if a != b:
             yield Change("target", WORSE if b < a else BETTER, said)
         elif old.stage != new.stage or (old.shapes != new.shapes and old.shapes == "dynamic"):

@@ -107,7 +107,7 @@ def time_changes(
         what = "the times were recorded with too few rounds: record the model again with more --seconds"
         return [Change("slower", UNKNOWN, what)], None
     if other:
-        what = f"the times were recorded in other circumstances: {'; '.join(other)}"
+        what = f"the times were recorded under other conditions: {'; '.join(other)}"
         return [Change("slower", UNKNOWN, what)], None
     report = _against(file, values, recorded.figures, runtime, seconds, allow)
     alone = None
@@ -163,13 +163,13 @@ def _changes(report: Report, alone: Report | None, recorded: StoredTimes, allow:
             if deciding.slower and (deciding.low or 0.0) > limit:
                 yield Change("slower", WORSE, f"{said}; {1 + allow:.3g} is allowed")
             else:
-                yield Change("slower", CHANGED, f"{said}: perhaps slower, other processes kept the machine busy")
+                yield Change("slower", CHANGED, f"{said}: perhaps slower, but other processes kept the machine busy")
         elif row.slower:
             yield Change("slower", WORSE, f"{said}; {1 + allow:.3g} is allowed")
         elif row.high < 1:
             yield Change("faster", BETTER, said)
         elif row.perhaps and row.beyond:
-            yield Change("slower", CHANGED, f"{said}: perhaps slower, within the noise")
+            yield Change("slower", CHANGED, f"{said}: perhaps slower, but within the noise")
     yield from _memory_changes(report, recorded)
 
 
@@ -184,7 +184,7 @@ def _memory_changes(report: Report, recorded: StoredTimes) -> Iterator[Change]:
     peak = report.part(Latencies).subjects[0].peak
     if peak is None or recorded.memory is None:
         return
-    what = f"the peak of the memory was {size(recorded.memory)} and is {size(peak)}"
+    what = f"the peak memory was {size(recorded.memory)}, and now is {size(peak)}"
     if peak > max(recorded.memory * (1 + _MEMORY), recorded.memory + _LITTLE):
         yield Change("memory", WORSE, f"{what}; {_MEMORY:.0%} more is allowed")
     elif peak < min(recorded.memory * (1 - _MEMORY), recorded.memory - _LITTLE):

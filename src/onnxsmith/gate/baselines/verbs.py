@@ -184,7 +184,9 @@ def _writing(models: Sequence[str | Path], path: str | Path, action: str) -> Ite
     """Yields the path of a baseline that the block reads and writes, and no other process in that time."""
     target = Path(path)
     if not models:
-        raise problem("gate/no-model", "no model was given", fix=f"name them: `onnxsmith baseline {action} m.onnx`")
+        raise problem(
+            "gate/no-model", "no model was given", fix=f"name the models: `onnxsmith baseline {action} m.onnx`"
+        )
     refuse_loss([target, data_file.beside(target)], models)
     baseline_file.refuse_unwritable(target)
     with baseline_file.alone(target):
@@ -197,8 +199,8 @@ def _refuse_no_reason(models: Sequence[str | Path], reason: str) -> None:
             "gate/no-reason",
             "a change of the baseline needs a reason",
             where=", ".join(map(str, models)),
-            why="the reason stays in the baseline, for whoever asks later why the model changed",
-            fix='give one: --reason "trained on more data"',
+            why="the baseline stores the reason, so that others can see later why the model changed",
+            fix='give a reason: --reason "trained on more data"',
         )
 
 
@@ -252,7 +254,7 @@ def _refuse_changed(old: Baseline, model: str | Path, now: Held, settings: Setti
     if changed:
         raise problem(
             "gate/already-recorded",
-            f"the baseline has another state of {old.name_of(model)}",
+            f"the baseline has a different state of {old.name_of(model)}",
             where=str(old.path),
             why="; ".join(changed[:_SHOWN]),
             fix=f'accept the change: `{old.command("accept", model)} --reason "why it changed"'
@@ -265,5 +267,5 @@ def _nothing_changed(old: Baseline, model: str | Path) -> OnnxsmithError:
         "gate/nothing-changed",
         f"{old.name_of(model)} is as recorded, so there is nothing to accept",
         where=str(old.path),
-        fix=f"leave it out; `{old.command('check', model)}` shows how it compares",
+        fix=f"leave this model out; `{old.command('check', model)}` compares it with its entry",
     )

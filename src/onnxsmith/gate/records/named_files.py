@@ -90,7 +90,7 @@ def _digest(file: Path) -> str:
             "a file that the record names cannot be read",
             where=str(file),
             why=error.strerror or str(error),
-            fix="make the file readable, and run it again",
+            fix="make the file readable, and run the command again",
         ) from error
 
 

@@ -102,7 +102,7 @@ def read(file: Path) -> Record:
             fix="check the path; or run the command again with `--record`",
         ) from error
     except OSError as error:
-        raise _unreadable(file, f"it cannot be read: {error.strerror}") from error
+        raise _unreadable(file, f"the file cannot be read: {error.strerror}") from error
     try:
         return _parsed(json.loads(content), file)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:  # pydantic's is a ValueError
@@ -122,17 +122,17 @@ def _parsed(data: Any, file: Path) -> Record:
 
     kind = data["predicateType"]
     if data["_type"] != STATEMENT or not (version := re.fullmatch(re.escape(_KIND) + r"(\d+)", kind)):
-        raise ValueError(f"it states {kind!r} as {data['_type']!r}, which is not a verification record of onnxsmith")
+        raise ValueError(f"it states {kind!r} as {data['_type']!r}, but is not a verification record of onnxsmith")
     if int(version[1]) > VERSION:
         raise problem(
             "record/newer",
-            f"a later version of onnxsmith wrote this record: version {version[1]}, this one reads {VERSION}",
+            f"a later version of onnxsmith wrote this record: version {version[1]}, but this version reads {VERSION}",
             where=str(file),
             fix="install that version: `pip install --upgrade onnxsmith`",
         )
     predicate = data["predicate"]
     if int(version[1]) != VERSION or not isinstance(predicate, dict):
-        raise ValueError(f"it has no predicate of version {VERSION}")
+        raise ValueError(f"the file has no predicate of version {VERSION}")
     values = {name: predicate[name] for name in _PREDICATE}
     values |= {"parents": _digests(predicate["parents"]), "subjects": _digests(data["subject"])}
     values["unknown"] = tuple(sorted(predicate.keys() - set(_PREDICATE)))
@@ -142,7 +142,7 @@ def _parsed(data: Any, file: Path) -> Record:
 def _digests(listed: Any) -> dict[str, str]:
     found = {one["name"]: one["digest"]["sha256"] for one in listed}
     if len(found) != len(listed):
-        raise ValueError("it names a file twice")
+        raise ValueError("the record names a file twice")
     return found
 
 
@@ -152,10 +152,10 @@ def _mistake(error: Exception) -> str:
         first = listed()[0]
         return f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
     if isinstance(error, json.JSONDecodeError):
-        return f"it is not JSON, from line {error.lineno} on"
+        return f"the file is not JSON, from line {error.lineno} on"
     if isinstance(error, KeyError):
         return f"the field {error.args[0]!r} is missing"
-    return str(error) if type(error) is ValueError else "it has not the form of an in-toto statement"
+    return str(error) if type(error) is ValueError else "the file does not have the form of an in-toto statement"
 
 
 def _unreadable(file: Path, why: str) -> OnnxsmithError:
@@ -164,5 +164,5 @@ def _unreadable(file: Path, why: str) -> OnnxsmithError:
         "this is not a record that this version can read",
         where=str(file),
         why=why,
-        fix="take the file from where it comes from; or run the command again with `--record`",
+        fix="restore the file from its source; or run the command again with `--record`",
     )

@@ -74,7 +74,7 @@ class Recording:
             subjects = named_files.digests([*files, *named_files.in_words(self._plan.judged)])
             parents = named_files.digests(self._imported()) | self._parents
         if not subjects:
-            return not_written(f"the command wrote nothing: its verdict is {report.verdict.value}")
+            return not_written(f"the command wrote nothing, because its verdict is {report.verdict.value}")
         compared = tuple(recorded_fields(part) for part in report.parts if part.recorded)
         plan = self._plan
         return Record(
@@ -151,5 +151,5 @@ def not_written(why: str) -> Problem:
         "record/not-written",
         "no record was written",
         why=why,
-        fix="do what the first problem says, and run the command again",
+        fix="apply the fix of the first problem, and run the command again",
     )

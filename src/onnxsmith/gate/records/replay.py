@@ -80,5 +80,5 @@ def _failed(record: Record, why: str) -> Exception:
         "the command of the record could not be run again",
         where=f"onnxsmith {' '.join(record.command)}",
         why=why,
-        fix="run it by itself to see why; or add --no-replay to compare the files only",
+        fix="run this command in a terminal to see why; or add --no-replay to compare only the files",
     )

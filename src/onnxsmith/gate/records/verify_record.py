@@ -35,7 +35,7 @@ _SHOWN = 3
 """Limits the files and fields that a sentence names. A choice."""
 SAME_BYTES, OTHER_BYTES, NOT_WRITTEN = "same bytes", "other bytes", "not written"
 _MODEL = ".onnx"
-_KEPT = "do not rely on this record: compare it with the copy that was kept first, such as that of the last commit"
+_KEPT = "do not rely on this record; compare it with the first copy, for example in the last commit"
 _AGREE = f"{OTHER_BYTES}, the models agree"
 
 
@@ -99,10 +99,10 @@ class _Check:
             return self
         found = Problem(
             "record/replaced",
-            f"the command cannot run again: it replaced what it read ({first_few(names, _SHOWN)})",
+            f"the command cannot run again, because it replaced the files that it read ({first_few(names, _SHOWN)})",
             where=str(self.path),
             why="the record shows that the command changed the file",
-            fix="add --no-replay to compare the files only; or restore the earlier file",
+            fix="add --no-replay to compare only the files; or restore the earlier file",
         )
         return replace(self, problems=(*self.problems, found))
 
@@ -131,9 +131,9 @@ class _Check:
         first = next(one for one in fields if one.field == names[0])
         return Problem(
             "record/changed",
-            f"the command has other results than recorded: {first_few(names, _SHOWN)}",
+            f"the command has other results than the record: {first_few(names, _SHOWN)}",
             where=str(self.path),
-            why=f"{first.field} is {first.now}, recorded is {first.recorded}{self._explanation()}",
+            why=f"{first.field} is {first.now}, but the record has {first.recorded}{self._explanation()}",
             fix=_KEPT,
         )
 
@@ -141,7 +141,7 @@ class _Check:
         first = names[0]
         return Problem(
             "record/other-bytes",
-            f"the command writes other bytes than recorded: {first_few(names, _SHOWN)}",
+            f"the command writes other bytes than the record has: {first_few(names, _SHOWN)}",
             where=str(self.path),
             why=f"{first}: {outcome.get(first, 'the record does not list this file')}{self._explanation()}",
             fix=_KEPT,
@@ -177,12 +177,14 @@ class _Check:
         )
         notes = []
         if other:
-            notes.append(f"recorded elsewhere: {'; '.join(other)}; numbers and bytes may differ because of that")
+            notes.append(f"recorded under other conditions ({'; '.join(other)}), so numbers and bytes may differ")
         if record.unknown:
-            notes.append(f"not checked: {', '.join(record.unknown)}; this version does not know these fields")
+            notes.append(f"not checked, because this version does not know these fields: {', '.join(record.unknown)}")
         explained = [one.field for one in self.fields if one.explained]
         if explained:
-            notes.append(f"other values than recorded, which this explains: {first_few(explained, _SHOWN)}")
+            notes.append(
+                f"values that differ from the record because of these conditions: {first_few(explained, _SHOWN)}"
+            )
         return Report(
             "verify-record",
             self.verdict,
@@ -218,8 +220,8 @@ def _file_problems(path: Path, rows: Sequence[RecordedFile]) -> list[Problem]:
                 "record/file-changed",
                 f"{several(len(names), 'file')} changed since the record was written: {first_few(names, _SHOWN)}",
                 where=str(path),
-                why="its SHA-256 differs from the recorded one",
-                fix="bring back the recorded file; or run the command again with `--record`",
+                why="the file's SHA-256 differs from the recorded SHA-256",
+                fix="restore the recorded file; or run the command again with `--record`",
             )
         )
     if names := groups[MISSING]:
@@ -230,7 +232,7 @@ def _file_problems(path: Path, rows: Sequence[RecordedFile]) -> list[Problem]:
                 f"{first_few(names, _SHOWN)}",
                 where=str(path),
                 why="names in a record are relative to the folder in which the command ran",
-                fix="bring the file back; or move the record to its place beside the files",
+                fix="restore the file; or move the record to the folder of the files",
             )
         )
     return found

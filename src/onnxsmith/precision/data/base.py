@@ -92,11 +92,11 @@ class Reading:
         if unknown or missing:
             raise problem(
                 "quantize/data",
-                f"{unknown[0]!r} is no input of the model" if unknown else f"there is no value for {missing[0]!r}",
+                f"{unknown[0]!r} is not an input of the model" if unknown else f"there is no value for {missing[0]!r}",
                 where=name,
                 why=f"the inputs are {', '.join(ports)}",
-                fix="name the arrays as the inputs, and that of the labels `label`; or give a function that makes the "
-                "inputs: --preprocess file.py:function",
+                fix="give each array the name of an input, and call the array of labels `label`; or give a "
+                "function that makes the inputs: --preprocess file.py:function",
             )
         return {key: _array(value, ports[key], name) for key, value in by_name.items()}
 
@@ -112,7 +112,7 @@ class Reading:
                 "the preprocessing failed",
                 where=", ".join(part for part in (factory.user_line(error), name) if part),
                 why=f"{type(error).__name__}: {error}",
-                fix="correct the function; call it in Python on this item to try it",
+                fix="correct the function; to test it, call it in Python on this item",
             ) from error
 
 
@@ -128,11 +128,11 @@ def _array(value: Any, port: Port, name: str) -> Any:
     if port.shape is not None and array.ndim != len(port.shape):
         raise problem(
             "quantize/data",
-            f"an array of rank {array.ndim} is not an input {port.name}",
+            f"an array of rank {array.ndim} does not fit the input {port.name}",
             where=name,
             why=f"{port.name} is {port}",
-            fix=f"give arrays of rank {len(port.shape)}, or of one sample without the first axis; or a function that "
-            "makes them: --preprocess file.py:function",
+            fix=f"give arrays of rank {len(port.shape)}, or arrays of one sample without the first axis; or give a "
+            "function that makes the arrays: --preprocess file.py:function",
         )
     return array
 

@@ -54,7 +54,7 @@ class Arrays(Kind):
                 "the arrays do not have the same number of samples",
                 where=str(path),
                 why=", ".join(f"{name}: {count}" for name, count in counts.items()) or "it is empty",
-                fix="give each array one entry for each sample along the first axis",
+                fix="along the first axis, each array needs one entry for each sample",
             )
         for index in range(next(iter(counts.values()))):
             name = f"{path.name}[{index}]"
@@ -134,8 +134,8 @@ def _refuse_stale(table: dict[str, Any], names: set[str], folder: Path) -> None:
             "quantize/labels",
             f"{LABELS} has a label for {stale[0]}, which is not in the folder",
             where=str(folder / LABELS),
-            why=f"{several(len(stale), 'line')} of {len(table)} without an image; "
-            f"there are {several(len(names), 'image')}",
+            why=f"{several(len(stale), 'line')} of {len(table)} have no image; the folder has "
+            f"{several(len(names), 'image')}",
             fix="remove the lines, or add the images",
         )
 
@@ -253,8 +253,8 @@ def _items(given: Callable[[], Iterable[Any]] | Iterable[Any], named: str) -> It
     except Exception as error:
         raise problem(
             "quantize/data",
-            "the function that gives the data failed",
+            "the function that yields the data failed",
             where=factory.user_line(error) or named,
             why=f"{type(error).__name__}: {error}",
-            fix="correct the function at this line; call it in Python to try it",
+            fix="correct the function at this line; to test it, call it in Python",
         ) from error

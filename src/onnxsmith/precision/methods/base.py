@@ -24,7 +24,7 @@ from onnxsmith.precision.ranges import Ranges
 from onnxsmith.precision.weight_storage import LEAST, Rounded
 from onnxsmith.runtimes.base import Runtime
 
-ASKED = "it is on the given keep-list"
+ASKED = "the layer is on the given keep-list"
 """The reason for a layer, or its activations, that the user keeps."""
 NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
@@ -180,7 +180,7 @@ class Method(ABC):
         own = {layer.name for layer in self.listed(work)}
         counts: Counter[tuple[str, str]] = Counter()
         sizes: Counter[tuple[str, str]] = Counter()
-        usual = f"{work.name} does not change it" if work.name else "the method does not change it"
+        usual = f"{work.name} does not change this layer" if work.name else "the method does not change this layer"
         for node in walk.nodes(work.model.graph):
             least = 0 if is_product(node) or node.op_type in RECURRENT else LEAST
             held = float_bytes(node, least) if node.name not in own else 0

@@ -37,12 +37,12 @@ class _NarrowFloat(Method):
     values was made of whole numbers that may be too large, such as ids, lengths and shapes.
     """
 
-    changes = "nodes whose operator takes the narrow float"
+    changes = "nodes whose operator supports the narrow float"
     for_speed = False
     to: ClassVar[str]
 
     def opset_why(self, form: Form) -> str:
-        return f"operators in {self.to} are written for opset {self.opset} or newer"
+        return f"operators in {self.to} need opset {self.opset} or newer"
 
     def layers(self, work: Work) -> list[Layer]:
         nodes = list(walk.nodes(work.model.graph))
@@ -67,7 +67,9 @@ class _NarrowFloat(Method):
             for value in sides:
                 largest = _largest(value, ranges) if value is not None else 0.0
                 if value is not None and not largest <= most:
-                    found[unit.name] = f"{value.name} reaches {largest:.3g}; {self.to} ends at {2 * most:.3g}"
+                    found[unit.name] = (
+                        f"{value.name} reaches {largest:.3g}, but the largest {self.to} is {2 * most:.3g}"
+                    )
         return found | self._made_of_integers(work)
 
     def said(self, work: Work) -> tuple[str, ...]:
@@ -78,8 +80,9 @@ class _NarrowFloat(Method):
         first = first_few(list(dict.fromkeys(wide.values())), _NAMED, "; ")
         return (
             (
-                f"{several(len(wide), 'node')} {verb} in float32, because whole numbers of unknown size may not fit in "
-                f"{self.to}: {first}. Give --data with the largest of them: then nodes are kept by what it shows"
+                f"{several(len(wide), 'node')} {verb} in float32, because whole numbers of unknown size may not fit "
+                f"in {self.to}: {first}. Give --data that contains the largest numbers: then only nodes that need "
+                "float32 for this data are kept"
             ),
         )
 
@@ -98,7 +101,7 @@ class _NarrowFloat(Method):
             state = next((held[value] for value in sides if value in held), None)
             if state is not None:
                 size = "of unknown size" if state.largest > _UNKNOWN else f"up to {state.largest:,.0f}"
-                found[unit.name] = f"it computes with whole numbers from {state.source}, {size}"
+                found[unit.name] = f"the node computes with whole numbers from {state.source}, {size}"
         return found
 
     def left(self, work: Work) -> tuple[LeftAlone, ...]:

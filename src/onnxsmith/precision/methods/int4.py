@@ -53,8 +53,8 @@ class Int4(Method):
 
     def opset_why(self, form: Form) -> str:
         if form.weights.standard:
-            return f"DequantizeLinear has blocks and int4 from opset {_OPSETS[True]} on"
-        return f"the operators with blocks of {_FOUR} bits are written for opset {_OPSETS[False]} or newer"
+            return f"DequantizeLinear supports blocks and int4 from opset {_OPSETS[True]} on"
+        return f"the operators with blocks of {_FOUR} bits need opset {_OPSETS[False]} or newer"
 
     def layers(self, work: Work) -> list[Layer]:
         return [

@@ -110,7 +110,7 @@ EQUALISED_ALONE = "products alone, equalised channels, with the least squared er
 WEIGHTS = "8 bits for the weights alone"
 FLOATS = "8 bits for the weights alone, which are floats again before they are multiplied"
 ENDLESS = "a value that it reads or makes is not finite"
-FULL = "its bias and its products together do not fit into the 32 bits of their sum"
+FULL = "the sum of its bias and its products does not fit into 32 bits"
 _FLOAT_RESULTS = {"OpTypesToExcludeOutputQuantization": ["Gemm", "MatMul"]}
 """Options if tensors between products stay in float32: the kernels of these products then give unrounded results."""
 _CLIPPED_ON = 16
@@ -161,7 +161,7 @@ class Int8(Method):
                 found.append(Layer(name, node.op_type, constant_bytes(node), alone if name in held else ""))
             elif name in held:
                 inside = node.graph is not work.model.graph
-                why = "it lies in a branch or a loop body" if inside else f"{node.op_type} computes in float32"
+                why = "the layer is in a branch or a loop body" if inside else f"{node.op_type} computes in float32"
                 found.append(Layer(name, node.op_type, held[name], why))
         return found
 

@@ -63,8 +63,9 @@ class Int8Nncf(_NncfMethod):
         if form.symmetric:
             return Problem(
                 "quantize/target-form",
-                f"{form.title} does not take the int8 of NNCF",
-                why="its zero points are not 0, and this runtime supports only signed, symmetric activations",
+                f"{form.title} does not accept the int8 of NNCF",
+                why="NNCF writes zero points other than 0, but this runtime supports only signed, symmetric "
+                "activations",
                 fix=f"give --to int8 --target {target}",
             )
         return super().refusal(form, target)

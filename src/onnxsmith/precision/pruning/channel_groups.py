@@ -171,7 +171,11 @@ def _group(links: Links, made: tuple[Channel, ...], why: str) -> Group:
     slots = [slot for slot, _ in made[0]]
     layers = tuple(dict.fromkeys(links.opened[slot] for slot in slots if slot in links.opened))
     lonely = len(made) == 1 and not why
-    reason = "all of its channels go together" if lonely and sum(len(at) for _, at in made[0]) > len(slots) else why
+    reason = (
+        "all channels of the layer can only be removed together"
+        if lonely and sum(len(at) for _, at in made[0]) > len(slots)
+        else why
+    )
     if lonely and not reason:
         reason = "it has one channel"
     each = tuple(len(at) for slot, at in made[0] if slot in links.opened)
@@ -269,7 +273,7 @@ def linked(
                 links.tie(a, axis, b, 1 - axis)
     for value in model.graph.outputs:
         for axis in links.live_axes(value):
-            links.pin(value, axis, f"it reaches the output {value.name!r} of the graph")
+            links.pin(value, axis, f"the channels reach the output {value.name!r} of the graph")
     _pin_shared(model, links)
     return links
 
@@ -280,7 +284,11 @@ def _pin_the_rest(node: ir.Node, links: Links) -> None:
     for value in captures.reads(node):
         for axis in links.live_axes(value):
             if value in inside:
-                links.pin(value, axis, f"it is read in a branch or body of {node.op_type} {walk.node_label(node)!r}")
+                links.pin(
+                    value,
+                    axis,
+                    f"the channels are read in a branch or body of {node.op_type} {walk.node_label(node)!r}",
+                )
             elif id(node) not in links.readers.get((value.name or "", axis), set()):
                 links.pin(value, axis, _not_understood(node))
 
@@ -295,8 +303,8 @@ def is_of_onnxruntime(node: ir.Node) -> bool:
 
 
 def _not_understood(node: ir.Node) -> str:
-    own = ", an operator of onnxruntime," if is_of_onnxruntime(node) else ""
-    return f"{walk.op_name(node)} {walk.node_label(node)!r}{own} is not understood here"
+    own = ", an operator of onnxruntime" if is_of_onnxruntime(node) else ""
+    return f"prune cannot follow channels through {walk.op_name(node)} {walk.node_label(node)!r}{own}"
 
 
 def _pin_shared(model: ir.Model, links: Links) -> None:
@@ -310,7 +318,10 @@ def _pin_shared(model: ir.Model, links: Links) -> None:
         readers = {id(use.node): use.node for use in value.uses()}
         others = [node for at, node in readers.items() if at not in links.readers.get(slot, set())]
         if others:
-            said = f"{walk.op_name(others[0])} {walk.node_label(others[0])!r} reads all of the weight {slot[0]!r}, too"
+            said = (
+                f"{walk.op_name(others[0])} {walk.node_label(others[0])!r} also reads the weight {slot[0]!r}, and "
+                "needs all of it"
+            )
             links.pin(value, slot[1], said)
         # The last condition: one node reads the weight twice, and its ties may follow only one use.
         elif slot[0] in outputs or slot[0] in inner or len(readers) < len(value.uses()):

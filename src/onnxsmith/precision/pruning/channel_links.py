@@ -82,7 +82,7 @@ class Links:
         if None in sizes or len(first) != len(second):
             for value, place, size in ((a, axis, sizes[0]), (b, other, sizes[1])):
                 if size is not None:
-                    self.pin(value, place, f"a shape is not known behind {self.label}")
+                    self.pin(value, place, f"a shape after {self.label} is not known")
             return
         one, two = self._slot(a, axis), self._slot(b, other)
         self.ties.append((one, first, two, second))

@@ -95,7 +95,7 @@ def _check(model: ir.Model, expected: Mapping[str, tuple[int | None, ...]], note
             if wrong or any(a != b for a, b in pairs if a is not None and b is not None):
                 raise problem(
                     "prune/shapes",
-                    "the inferred shapes of the pruned model differ from those that the cut should give",
+                    "the inferred shapes of the pruned model differ from the shapes that the cut should produce",
                     where=f"{value.name} of {node.op_type} {node.name!r}",
                     why=f"inferred {found}, expected {wanted}" + (f"; {note}" if note else ""),
                     fix="report this as a bug, with the model; nothing was written",

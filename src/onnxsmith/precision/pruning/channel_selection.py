@@ -78,8 +78,8 @@ def share_of(given: str | float) -> float:
     if not 0 < amount < 1:
         raise problem(
             "prune/share",
-            f"{said!r} is no share of channels",
-            why="it is a percentage between 0% and 100%, or a number between 0 and 1",
+            f"{said!r} is not a share of channels",
+            why="a share is a percentage between 0% and 100%, or a number between 0 and 1",
             fix="give --share 30%",
         )
     return amount
@@ -144,7 +144,7 @@ def asked_layers(model: ir.Model, patterns: Iterable[str]) -> frozenset[str]:
             "prune/unknown-layer",
             said.what,
             where=said.where,
-            why=f"a keep-list has names of nodes, or paths of torch modules where the file says them{said.near}",
+            why=f"a keep-list has names of nodes, or paths of torch modules if the file contains these{said.near}",
             fix="`onnxsmith inspect MODEL --nodes` lists the names",
         )
     return frozenset[str]().union(*met.values())

@@ -322,7 +322,7 @@ class _Pruning:
         if worst is None or not worst.is_nearer(after.value):
             return ()
         if self._request.write_unsure:
-            self.unsure = "it has lost most of the score"
+            self.unsure = "the pruned model has lost most of the score"
             return ()
         smaller = None
         for less in (share / 2**power for power in range(1, _HALVED + 1)):
@@ -338,7 +338,10 @@ class _Pruning:
     def _slower(self, ratio: Ratio | None) -> tuple[str, ...]:
         slower = ratio is not None and ratio.ranked and (ratio.ratio or 0.0) > 1
         few = self._choice.multiple is not None and self._choice.multiple % BLOCK
-        said = f"it is slower here: kernels for convolutions take channels in blocks of {BLOCK}: try --multiple {BLOCK}"
+        said = (
+            "the pruned model is slower on this machine, because kernels for convolutions process channels in "
+            f"blocks of {BLOCK}: try --multiple {BLOCK}"
+        )
         return (said,) if slower and few else ()
 
     def part(self, done: _Done, budget: str | float | None) -> Pruning:

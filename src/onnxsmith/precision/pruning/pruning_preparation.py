@@ -87,8 +87,8 @@ def _without_functions(model: ir.Model) -> tuple[ir.Model, str]:
             node.name = f"{node.op_type}:{node.outputs[0].name}"
     said = ", ".join(f"{count} of {name}" for name, count in calls.items())
     return made, (
-        f"calls of functions were replaced by their nodes ({said}): layers in them are called by their results, "
-        "call/result, and the pruned file has no functions"
+        f"calls of functions were replaced by their nodes ({said}): the layers of a function are now named by their "
+        "results (call/result), and the pruned file has no functions"
     )
 
 

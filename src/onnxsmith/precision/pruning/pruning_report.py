@@ -86,7 +86,7 @@ class Counting:
         if found.unknown_shape:
             why = f"the shapes of {_listed(found.unknown_shape)} are not known"
         elif found.sizes:
-            why = f"the size {', '.join(found.sizes)} does not follow from those of the inputs"
+            why = f"the size {', '.join(found.sizes)} does not follow from the sizes of the inputs"
         return Counted(found.parameters, None if why else found.macs.at, why, _listed(found.uncounted))
 
     def _size(self, dim: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
@@ -139,15 +139,15 @@ def idle(found: Channels, choice: Choice, kept: Kept | None = None) -> tuple[Fix
 def _why_idle(group: Group, choice: Choice) -> str:
     multiple, count, each = choice.multiple_of(group), len(group.channels), max(group.each, default=1)
     if multiple == 1:
-        return "others matter less" if choice.is_global else "the share is less than a channel"
+        return "others matter less" if choice.is_global else "the share is smaller than one channel"
     whole = choice.multiple or BLOCK
-    said = f"{each:,} channels of a layer go together, {count:,} times: " if each > 1 else ""
+    said = f"channels of this layer can only be removed in {count:,} groups of {each:,}: " if each > 1 else ""
     if multiple >= count:
-        said += f"no smaller number of its {each * count:,} channels is a multiple of {whole}"
-        return f"{said}; --multiple 1 lets single ones go"
+        said += f"no smaller number than {each * count:,} channels is a multiple of {whole}"
+        return f"{said}; --multiple 1 allows any number of channels"
     if each > 1:
-        return f"{said}{each * multiple:,}, the least multiple of {whole}, are more than the share"
-    return f"a multiple of {multiple} stays, and the share is less than the next one"
+        return f"{said}{each * multiple:,} channels, the least multiple of {whole}, are more than the share"
+    return f"the layer keeps a multiple of {multiple} channels, and the share is too small to reach the next multiple"
 
 
 def uneven(found: Channels, layers: Sequence[PrunedLayer], choice: Choice) -> Iterator[str]:
@@ -161,8 +161,8 @@ def uneven(found: Channels, layers: Sequence[PrunedLayer], choice: Choice) -> It
     if odd and multiple > 1:
         said = first_few([f"{one.name}: {one.after:,}" for one in odd], _FEW)
         yield (
-            f"{several(len(odd), 'layer')} with no multiple of {multiple} channels left: the channels of each lie in "
-            f"several groups, which go by themselves ({said})"
+            f"{several(len(odd), 'layer')} do not keep a multiple of {multiple} channels, because the channels of "
+            f"each are in several groups, which are cut independently ({said})"
         )
 
 
@@ -200,11 +200,12 @@ def budget_not_met(curve: Sequence[SharePoint], given: Given, before: Scored, si
     return problem(
         "prune/budget-not-met",
         "no share of channels meets the budget",
-        where=f"{score.title} {had}, at worst {least} is allowed",
-        why=f"{len(curve)} shares were evaluated; the smallest that removes a channel, {best.share:.3g}, has {reached}",
-        fix=(f"give --multiple 1, with which {several(singly, 'channel goes', 'channels go')}; or " if singly else "")
-        + f"{given.budget.wider(before.value, best.score, score.better)}; or prune without one, and train the "
-        "smaller model on: see docs/pruning.md",
+        where=f"{score.title} {had}; the budget allows {least} at worst",
+        why=f"{len(curve)} shares were evaluated; the smallest share that removes a channel, {best.share:.3g}, has "
+        f"the score {reached}",
+        fix=(f"give --multiple 1, which removes {several(singly, 'channel')}; or " if singly else "")
+        + f"{given.budget.wider(before.value, best.score, score.better)}; or prune without a budget, and train the "
+        "smaller model further: see docs/pruning.md",
     ).problem
 
 
@@ -213,16 +214,18 @@ def ruined(given: Given, before: Scored, after: Scored, wrong: float, smaller: t
     with outputs of other samples. `smaller` is a share that does not ruin the score, with its score."""
     score = given.scoring.score
     had, has, worst = told_apart(before.value, after.value, wrong)
-    less = f"give --share {100 * smaller[0]:.3g}%, with which it is {smaller[1]:.4g}" if smaller is not None else ""
+    less = (
+        f"give --share {100 * smaller[0]:.3g}%, with which the score is {smaller[1]:.4g}" if smaller is not None else ""
+    )
     train = (
-        "train the smaller model on: add --write-unsure; the list of --keep-list kept.json cuts the torch module, as "
-        "docs/pruning.md shows"
+        "train the smaller model further: add --write-unsure and --keep-list kept.json; docs/pruning.md shows how "
+        "kept.json cuts the torch module"
     )
     return problem(
         "prune/ruined",
         "the pruned model has lost most of the score",
         where=f"{score.title} {had} → {has}",
-        why=f"with the outputs of other samples, the score is {worst}, which is nearer than the old one",
+        why=f"the new score is nearer to {worst}, the score with the outputs of other samples, than to the old score",
         fix="; or ".join(filter(None, [less, train])),
     ).problem
 
@@ -233,7 +236,7 @@ def levels_differ(scores: Sequence[Scored]) -> Problem:
     return Problem(
         "prune/levels-differ",
         "the pruned file is out of budget at one of onnxruntime's optimisation levels",
-        where=f"all optimisations: {every}, none: {none}",
+        where=f"score with all optimisations: {every}; without optimisations: {none}",
         fix="give a wider --budget, or a smaller --share",
     )
 
@@ -246,7 +249,7 @@ def nothing(model: ir.Model, found: Channels, where: str) -> OnnxsmithError:
         quantised |= {f"{'weight' if stored == 1 else 'weights'} stored as integers": stored} if stored else {}
         return problem(
             "prune/quantised",
-            "the model is quantised, and its weights are not followed",
+            "the model is quantised, and prune cannot follow quantised weights",
             where=where,
             why=", ".join(f"{count} {name}" for name, count in quantised.items()),
             fix="prune the float32 model, and quantise the result: `onnxsmith quantize`",
@@ -259,7 +262,7 @@ def nothing(model: ir.Model, found: Channels, where: str) -> OnnxsmithError:
         "no channel of the model can be removed",
         where=where,
         why="; ".join([*reasons, *([inner] if inner else [])])
-        or "it has no Conv, ConvTranspose, Gemm or MatMul with a stored weight",
+        or "the model has no Conv, ConvTranspose, Gemm or MatMul with a stored weight",
         fix=_fix(model, others, inner),
     )
 
@@ -267,7 +270,7 @@ def nothing(model: ir.Model, found: Channels, where: str) -> OnnxsmithError:
 def _fix(model: ir.Model, others: Sequence[FixedChannels], inner: str) -> str:
     """Returns the fix for the reason that most likely applies to the user."""
     if listed := of_onnxruntime(model):
-        return f"prune the file from before onnxruntime optimised it: its optimisations made the {listed} in this one"
+        return f"prune the file from before onnxruntime's optimisations: these made the {listed} in this file"
     if any("`onnxsmith simplify`" in one.reason for one in others):
         return (
             "simplify the model first, which computes weights that do not depend on inputs: "
@@ -278,7 +281,7 @@ def _fix(model: ir.Model, others: Sequence[FixedChannels], inner: str) -> str:
             "`onnxsmith simplify MODEL -o s.onnx` replaces an If by its branch where the condition does not depend on "
             "inputs; else export the branch as a model of its own"
         )
-    return "none is known for this model; docs/pruning.md lists the operators that channels are followed through"
+    return "no fix is known for this model; docs/pruning.md lists the operators through which prune follows channels"
 
 
 def refuse_not_finite(model: ir.Model, found: Channels, where: str) -> None:
@@ -295,7 +298,8 @@ def refuse_not_finite(model: ir.Model, found: Channels, where: str) -> None:
             "prune/not-finite",
             "a weight has values that are NaN or infinite",
             where=f"{where}: {first_few(wrong, _REASONS)}",
-            why="channels with such weights have no order, and outputs that are NaN cannot be compared",
+            why="channels with such weights cannot be ordered by importance, and outputs that are NaN cannot be "
+            "compared",
             fix="export the network again from a checkpoint in which these weights are finite",
         )
 
@@ -341,7 +345,7 @@ def unproven(proof: Verification, inputs: Sequence[str], *, is_real: bool) -> tu
             "prune/cannot-tell",
             "the comparison with the model without the channels shows too little",
             where="; ".join(proof.unsure)[:300],
-            why="a wrong cut might not have been seen",
+            why="the comparison might not have noticed a wrong cut",
             fix=_samples(inputs, is_real=is_real),
         ),
     )

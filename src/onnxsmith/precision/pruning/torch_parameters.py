@@ -188,8 +188,8 @@ def read(given: str | Path | Mapping[str, Any] | None, by: str) -> Saliency:
         raise _unfit(
             "the measure first-order needs a saliency" if given is None else f"the measure {by} reads no saliency",
             "--saliency saliency.npz" if given is None else f"--by {by}",
-            "give --by first-order --saliency saliency.npz: `onnxsmith explain prune/saliency` has the lines that "
-            "write this file with torch, which alone has the gradients",
+            "give --by first-order --saliency saliency.npz: `onnxsmith explain prune/saliency` prints the lines of "
+            "torch code that write this file",
         )
     if given is None:
         return {}
@@ -233,8 +233,8 @@ def _refuse_shape(parameter: str, name: str, shape: tuple[int, ...], stored: tup
     if shape != stored:
         raise _unfit(
             "the saliency has another shape than the parameter",
-            f"{parameter}: {list(shape)}, the model has {list(stored)} as {name}",
-            "make it of the module that the model was exported from",
+            f"{parameter} has {list(shape)}, but the model has {list(stored)} as {name}",
+            "compute the saliency with the module that the model was exported from",
         )
 
 
@@ -244,7 +244,9 @@ def _arrays(path: Path) -> dict[str, Any]:
             return {name: held[name] for name in held.files}
     except (OSError, ValueError, AttributeError, EOFError) as error:
         raise _unfit(
-            "the saliency cannot be read", f"{path}: {error}"[:200], "write it with numpy.savez, an array a parameter"
+            "the saliency cannot be read",
+            f"{path}: {error}"[:200],
+            "write the saliency with numpy.savez, one array for each parameter",
         ) from error
 
 
@@ -252,9 +254,9 @@ def _checked(name: str, array: Any, where: str) -> Floats:
     found = np.asarray(array)
     if found.dtype.kind not in "fiu" or not np.isfinite(found).all() or (found < 0).any():
         raise _unfit(
-            "a saliency is no number of 0 or more",
+            "a saliency is not a number of 0 or more",
             f"{where}, {name}",
-            "give squares of weight times gradient; a loss that is no number has no gradient",
+            "give the squares of weight times gradient; a loss of NaN has no gradient",
         )
     return found.astype(np.float64)
 

@@ -60,7 +60,7 @@ def of_onnxruntime(model: ir.Model) -> str:
     return _listed(Counter(walk.op_name(node) for node in model.graph if is_of_onnxruntime(node)))
 
 
-OPTIMISED = "an operator that onnxruntime's optimisations make; prune the file from before them"
+OPTIMISED = "this operator comes from onnxruntime's optimisations; prune the file from before these optimisations"
 """The reason and the fix for operators of onnxruntime."""
 
 
@@ -124,14 +124,14 @@ def _why(node: ir.Node, weight: ir.Value) -> str:
     maker = weight.producer()
     if maker is not None:
         return f"its weight {weight.name!r} is computed by {walk.op_name(maker)} {walk.node_label(maker)!r}" + (
-            ": `onnxsmith simplify` computes it once" if _is_constant(weight) else ""
+            "; `onnxsmith simplify` replaces this computation by a constant" if _is_constant(weight) else ""
         )
     if not is_weight(weight):
         return f"its weight {weight.name!r} is an input of the graph"
     blind = _blind(node)
     if blind is not None:
-        return f"the shape behind {walk.op_name(blind)} {walk.node_label(blind)!r} is not known"
-    return f"{node.op_type} with these operands and attributes is not understood here"
+        return f"the shape after {walk.op_name(blind)} {walk.node_label(blind)!r} is not known"
+    return f"prune does not support {node.op_type} with these operands and attributes"
 
 
 def _blind(node: ir.Node) -> ir.Node | None:
@@ -156,7 +156,7 @@ def _of_onnxruntime(model: ir.Model) -> Iterator[FixedChannels]:
             layers.setdefault(walk.op_name(node), []).append(node)
     for name, nodes in layers.items():
         labels = tuple(walk.node_label(node) for node in nodes)
-        yield FixedChannels(labels, sum(map(_first_axis, nodes)), f"{name} is {OPTIMISED}")
+        yield FixedChannels(labels, sum(map(_first_axis, nodes)), f"{name}: {OPTIMISED}")
 
 
 def _is_matrix(value: ir.Value | None) -> bool:

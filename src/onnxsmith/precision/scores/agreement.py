@@ -34,7 +34,7 @@ class Agreement(Score):
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
         self.weights = dict(weights or {})
         if self.weights:
-            self.title = "agreement of the outputs, the error of each relative to its budget"  # type: ignore[misc]
+            self.title = "agreement of the outputs: the error of each output relative to its budget"  # type: ignore[misc]
         self.constant: tuple[str, ...] = ()
         """The outputs that were the same for all samples of the last measurement."""
         self._last: dict[str, float] = {}

@@ -120,7 +120,7 @@ def _ask_onnx(found: Found) -> None:
         found.broken.append(
             Problem(
                 "doctor/core-broken",
-                "onnx is installed and cannot be imported",
+                "onnx is installed, but cannot be imported",
                 where=f"onnx {found.versions['onnx']}",
                 why=f"{type(error).__name__}: {error}",
                 fix="`pip install --force-reinstall onnx`",
@@ -143,7 +143,7 @@ def _ask_onnxruntime(found: Found) -> None:
         found.broken.append(
             Problem(
                 "doctor/runtime-broken",
-                "onnxruntime is installed and does not answer",
+                "onnxruntime is installed, but does not respond",
                 where=", ".join(f"{name} {found.versions[name]}" for name in _RUNTIMES if name in found.versions),
                 why=str(error),
                 fix=f"{_anew([name for name in _RUNTIMES if name in found.versions])}; until then use --runtime "
@@ -181,7 +181,7 @@ def _runtimes(found: Found) -> Iterator[Problem]:
         yield Problem(
             "doctor/two-onnxruntimes",
             f"{' and '.join(installed)} are installed together",
-            why="they write the same files; which one runs depends on which was installed last",
+            why="these packages install the same files, so the package that was installed last is used",
             fix=f"for the CPU: {_anew(installed, 'cpu')}; or for CUDA: {_anew(installed, 'gpu')}",
         )
     for name in installed:
@@ -190,7 +190,8 @@ def _runtimes(found: Found) -> Iterator[Problem]:
             yield Problem(
                 "doctor/old-onnxruntime",
                 f"{name} {found.versions[name]} is older than {oldest}",
-                why="onnxsmith uses its report of which provider runs which node, and is tested with newer ones only",
+                why="onnxsmith reads from onnxruntime which provider runs which node, and is tested only with "
+                "newer versions",
                 fix=f"`pip install --upgrade '{name}>={oldest}'`",
             )
     if found.onnx_ir and found.runtime_ir and found.onnx_opset and found.runtime_opset:
@@ -198,8 +199,8 @@ def _runtimes(found: Found) -> Iterator[Problem]:
         if ahead:
             yield Problem(
                 "doctor/onnx-ahead",
-                f"onnx writes up to IR version {found.onnx_ir} and opset {found.onnx_opset}, "
-                f"onnxruntime loads up to {found.runtime_ir} and {found.runtime_opset}",
+                f"onnx writes up to IR version {found.onnx_ir} and opset {found.onnx_opset}, but onnxruntime loads "
+                f"only up to IR version {found.runtime_ir} and opset {found.runtime_opset}",
                 why="a model made with onnx's newest versions does not run here",
                 fix=f"stay at opset {found.runtime_opset} and IR version {found.runtime_ir} or below: `onnxsmith opset "
                 f"MODEL {found.runtime_opset} --ir-version {found.runtime_ir} -o older.onnx`",
@@ -219,24 +220,24 @@ def _providers(found: Found) -> Iterator[Problem]:
             "doctor/provider-fallback",
             f"the installed onnxruntime has {', '.join(stuck)}, which "
             f"{'does' if len(stuck) == 1 else 'do'} not start here",
-            why="a driver, a device or a library (CUDA, cuDNN, TensorRT) is missing or of another version; onnxruntime "
-            "would silently run on the CPU",
+            why="a driver, a device or a library (CUDA, cuDNN, TensorRT) is missing or has the wrong version; "
+            "onnxruntime would silently run on the CPU",
             fix="check nvidia-smi; `pip install 'onnxruntime-gpu[cuda,cudnn]'`; or use --provider cpu",
         )
     newer = [name for name in _TENSORRTS if _major(found.versions.get(name, "")) > _TENSORRT]
     if "onnxruntime-gpu" in found.versions and newer:
         yield Problem(
             "doctor/tensorrt-version",
-            f"{newer[0]} {found.versions[newer[0]]} is newer than what onnxruntime-gpu loads",
-            why=f"its TensorRT provider loads libnvinfer.so.{_TENSORRT}; with another version it does not start, and "
-            "onnxruntime would silently run on CUDA or on the CPU",
+            f"{newer[0]} {found.versions[newer[0]]} is newer than the version that onnxruntime-gpu loads",
+            why=f"onnxruntime's TensorRT provider loads libnvinfer.so.{_TENSORRT} and does not start with another "
+            "version; onnxruntime would silently run on CUDA or on the CPU",
             fix=f"`pip install '{newer[0]}>={_TENSORRT},<{_TENSORRT + 1}'`; or use --provider cuda",
         )
     if "onnxruntime-gpu" in found.versions and found.providers and "CUDAExecutionProvider" not in found.providers:
         yield Problem(
             "doctor/gpu-hidden",
             "onnxruntime-gpu is installed, but the onnxruntime that is imported has no CUDA",
-            why="another distribution of onnxruntime has overwritten its files",
+            why="another package of onnxruntime has overwritten the files of onnxruntime-gpu",
             fix="`pip uninstall -y onnxruntime onnxruntime-gpu && pip install onnxruntime-gpu`",
         )
 
@@ -250,7 +251,7 @@ def _torch(found: Found) -> Iterator[Problem]:
         yield Problem(
             "doctor/old-torch",
             f"torch {torch} is older than {oldest}",
-            why="its exporter lacks functions that onnxsmith uses",
+            why="the exporter of this torch lacks functions that onnxsmith uses",
             fix=f"`pip install --upgrade 'torch>={oldest}'`",
         )
 
@@ -269,9 +270,9 @@ def _newer(found: Found) -> Iterator[Problem]:
             "doctor/newer-than-tested",
             f"{several(len(newer), 'package')} {'is' if len(newer) == 1 else 'are'} newer than any that was tested",
             where=", ".join(f"{name} {found.versions[name]} (tested: {version})" for name, version in newer.items()),
-            why=f"the tests of onnxsmith {__version__} were run with older releases; a newer one may have renamed what "
-            "onnxsmith uses. Results are verified all the same",
-            fix=f"nothing while your commands work; if one fails: `pip install {older}`",
+            why=f"the tests of onnxsmith {__version__} were run with older releases; a newer release may have "
+            "renamed functions that onnxsmith uses. Results are still verified",
+            fix=f"do nothing while your commands work; if a command fails: `pip install {older}`",
         )
 
 

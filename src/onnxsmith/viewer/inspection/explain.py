@@ -31,7 +31,7 @@ _SUGGESTED = 5
 
 _MATCHED = 300
 """Limits the shown characters of the recognised part of a message. A choice: a few lines."""
-_ONLY_THE_PLACE = "this part of the message says where the tool stopped; the reason is in the words around it"
+_ONLY_THE_PLACE = "this part of the message says where the tool stopped; the words around it give the reason"
 _CAUSES = 3
 """Limits the causes that are shown. A choice: a long log may hold several errors, and the most specific match comes
 first."""
@@ -126,10 +126,11 @@ def _unknown(text: str, found: dict[str, str]) -> OnnxsmithError:
         return problem(
             "explain/unknown-message",
             f"this message is unknown: none of the {len(known())} known causes matches it",
-            why="a cause is named only if its whole pattern is in the message",
-            fix=f"similar words, but perhaps another cause: {near}; `onnxsmith explain {causes[0].id}` prints the first"
+            why="onnxsmith names a cause only if the message contains its whole pattern",
+            fix=f"pages with similar words, which may describe another cause: {near}; `onnxsmith explain "
+            f"{causes[0].id}` prints the first of them"
             if near
-            else "paste the lines in front of it too, or the whole traceback: `onnxsmith explain - < log.txt`",
+            else "paste also the lines before the message, or the whole traceback: `onnxsmith explain - < log.txt`",
         )
     kinds = [name for name in found if text and text.lower() in name]
     close = kinds[:_SUGGESTED] or difflib.get_close_matches(text, found, _SUGGESTED)

@@ -160,9 +160,9 @@ def _missing(outline: ModelSummary, where: str) -> list[Problem]:
 
 def _notes(outline: ModelSummary, trouble: str | None, left_out: tuple[str, ...]) -> list[str]:
     notes = [trouble] if trouble else []
-    notes += [f"not read, because no run needs it: {part}" for part in left_out]
+    notes += [f"a part of the file was not read, because no run needs it: {part}" for part in left_out]
     if not outline.elements:
         notes.append("the model has no weights")
     if outline.foreign:
-        notes.append(f"operators that only some runtimes know: {', '.join(outline.foreign)}")
+        notes.append(f"operators that only some runtimes support: {', '.join(outline.foreign)}")
     return notes

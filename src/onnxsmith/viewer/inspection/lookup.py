@@ -181,17 +181,20 @@ def located(source: Source, names: Mapping[str, str]) -> tuple[tuple[Part, ...],
     try:
         model = load(source)
     except OnnxsmithError as error:
-        return (), (f"{where} could not be read, so that nothing was looked up; the reason is below",), (error.problem,)
+        return (), (f"{where} could not be read, so no node was looked up; the reason is below",), (error.problem,)
     shaped, trouble = inferred(model)
     notes = [trouble] if trouble else []
     if not names.keys() & {"node", "tensor", "op", "layer", "index"}:
-        return (), (f"{where} can be read; the message names no node, tensor or operator", *notes), ()
+        return (), (f"{where} was read, but the message names no node, tensor or operator", *notes), ()
     wanted = [name for key in ("node", "tensor", "layer") for name in _GROUP.split(names.get(key, "")) if name]
     parts = tuple(part for name in dict.fromkeys(wanted) for part in _called(shaped, name))
     if not parts:
         parts = tuple(_numbered(shaped, names))[:_SHOWN]
         if parts and not wanted and "op" not in names:
-            notes.append(f"the message names the node by its number, {names['index']}, and the main graph's is shown")
+            notes.append(
+                f"the message gives only a node number, {names['index']}; the node with this number in the main "
+                "graph is shown"
+            )
     if not parts and not wanted and "op" not in names:
         notes.append(f"{where} has no node with the number {names['index']} in its main graph")
     elif not parts:
@@ -233,5 +236,7 @@ def _of_operator(shaped: ir.Model, op: str) -> Iterator[Part]:
 def _missing(shaped: ir.Model, where: str, wanted: list[str]) -> Iterator[str]:
     for name in wanted:
         close = similar(shaped, name)
-        ending = f"; similar names: {', '.join(close)}" if close else "; runtimes name the nodes that they fuse"
+        ending = (
+            f"; similar names: {', '.join(close)}" if close else "; runtimes make up names for nodes that they fuse"
+        )
         yield f"{where} has no node or tensor called {name}{ending}"

@@ -82,4 +82,4 @@ def look(item: Held) -> tuple[Statistics | None, str]:
     try:
         return statistics(item.tensor), ""
     except (OSError, ValueError) as error:
-        return None, f"its values cannot be read: {error}"
+        return None, f"the values cannot be read: {error}"

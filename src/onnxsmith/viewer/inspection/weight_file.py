@@ -90,7 +90,11 @@ def write_weights(model: ir.Model, path: Path, where: str) -> WeightFile:
             ) from error
     notes = _notes(renamed, [item.name for item, tensor in kept if is_widened(tensor.dtype)], len(kept), path)
     return WeightFile(
-        (_without_dtype(lost, path, "read them from the model: onnx_ir.load(PATH).graph.initializers[NAME]"),)
+        (
+            _without_dtype(
+                lost, path, "read the weights from the model in Python: onnx_ir.load(PATH).graph.initializers[NAME]"
+            ),
+        )
         if lost
         else (),
         notes,
@@ -116,7 +120,7 @@ def _without_dtype(lost: Sequence[tuple[Held, ir.TensorProtocol]], path: Path, f
     dtypes = ", ".join(dict.fromkeys(dtype_name(tensor.dtype) for _, tensor in lost))
     return Problem(
         "inspect/weights-dtype",
-        f"{path.suffix} has no place for {several(len(lost), 'tensor')} of {dtypes}",
+        f"{path.suffix} cannot store {several(len(lost), 'tensor')} of {dtypes}",
         where=first_few([item.name for item, _ in lost], 3),
         why=f"a {path.suffix} file has no such dtype",
         fix=fix,
@@ -141,9 +145,9 @@ def _notes(renamed: Sequence[str], widened: Sequence[str], count: int, path: Pat
     texts = [f"{several(count, 'tensor')} in {path}"]
     if renamed:
         shown = first_few(renamed, 3)
-        texts.append(f"{several(len(renamed), 'tensor')} got another name, because it is not unique: {shown}")
+        texts.append(f"{several(len(renamed), 'tensor')} renamed, because the original name was not unique: {shown}")
     if widened:
-        texts.append(f"stored as integers of 8 bits: {first_few(widened, 3)}")
+        texts.append(f"stored as 8-bit integers: {first_few(widened, 3)}")
     return tuple(texts)
 
 
@@ -218,7 +222,7 @@ def _copy(tensor: ir.TensorProtocol, file: Any) -> None:
     mapped_here = isinstance(tensor, ir.ExternalTensor) and tensor.raw is None
     done = _copied(tensor, file)
     if done != tensor.size:
-        raise ValueError(f"tensor {tensor.name!r} has {done:,} values, but its shape needs {tensor.size:,}")
+        raise ValueError(f"the tensor {tensor.name!r} has {done:,} values, but its shape needs {tensor.size:,}")
     if mapped_here and isinstance(tensor, ir.ExternalTensor):
         tensor.release()
 

@@ -78,7 +78,7 @@ def _layer(
         for node in nodes:
             value = kind.of_node(costs[node])
             if value:
-                around = f"; {row.name} has {kind.of_row(row):,} in all" if row.name else ""
+                around = f"; the module {row.name} has {kind.of_row(row):,} in all" if row.name else ""
                 layer.figures[node] = value, f"{value:,} {kind.unit}{around}"
     return layer
 
@@ -100,7 +100,7 @@ class Profile(Overlaying):
     def remarks(self, part: ProfilePart) -> Iterator[str]:
         total = part.attributed + part.unattributed
         if part.unattributed:
-            yield f"{duration(part.unattributed)} of {duration(total)} is in kernels whose nodes are unknown"
+            yield f"{duration(part.unattributed)} of {duration(total)} was spent in kernels whose nodes are unknown"
 
     def layers(self, part: ProfilePart, names: Names) -> Iterator[Layer]:
         seconds: dict[int, float] = {}
@@ -138,13 +138,16 @@ def _time_said(kernel: KernelTime, name: str, owners: list[str]) -> str:
     """Says how much of a kernel's time counts in the figure of a node."""
     if name not in owners:
         where = ", ".join(owners)
-        return f"it is computed in {kernel.name} ({kernel.op}), whose {duration(kernel.seconds)} count at {where}"
+        return (
+            f"this node is computed by the kernel {kernel.name} ({kernel.op}), whose {duration(kernel.seconds)} are "
+            f"shown at {where}"
+        )
     said = f"{duration(kernel.seconds)} in {kernel.name} ({kernel.op})"
     if len(owners) > 1:
         part = duration(kernel.seconds / len(owners))
         said = f"{part}, its part of {said}, which computes {several(len(owners), 'node')}"
     others = [one for one in kernel.nodes if one not in owners]
-    return f"{said}, with {', '.join(others)} fused in" if others else said
+    return f"{said}, fused with {', '.join(others)}" if others else said
 
 
 _CLASSES = ["finite", "infinity", "NaN"]

@@ -23,7 +23,7 @@ class Simplification(Overlaying):
     original only removed nodes.
     """
 
-    made = "a rewrite made them, and a later one took them"
+    made = "one rewrite added these nodes, and a later rewrite removed them"
 
     def remarks(self, part: SimplificationPart) -> Iterator[str]:
         if not part.fired and not part.refused:
@@ -78,7 +78,7 @@ class Quantisation(Overlaying):
     The figures are the precision of each layer, and the error of the model if only this layer is narrow.
     """
 
-    made = "quantize simplifies a copy first, and the file does not have the new nodes of that copy"
+    made = "quantize first simplifies a copy, and the file does not contain the new nodes of that copy"
 
     def remarks(self, part: QuantisationPart) -> Iterator[str]:
         if not part.layers:
@@ -90,7 +90,7 @@ class Quantisation(Overlaying):
         for one in part.layers:
             for node in names.node(one.name):
                 said = f"{part.to}, {size(one.nbytes)} of weights"
-                said = f"{said}, but not the activations: {one.weights}" if one.weights else said
+                said = f"{said}, but activations stay in float: {one.weights}" if one.weights else said
                 said = f"stays as it was: {one.kept}" if one.kept else said
                 kind.figures[node] = 2 if one.kept else 1 if one.weights else 0, said
                 if one.damage is not None:
@@ -117,7 +117,7 @@ class Layers(Overlaying):
         return part.candidate
 
     def layers(self, part: LayersPart, names: Names) -> Iterator[Layer]:
-        inherited = Layer("error from the inputs on")
+        inherited = Layer("error including the error of the inputs")
         own = Layer("error of the node itself")
         verdict = Layer("verdict of the comparison", scale="classes", classes=list(_VERDICTS))
         for one in part.layers:

@@ -35,7 +35,7 @@ def to_png(picture: Picture) -> tuple[bytes, str]:
         _text(pen, text, scale)
     file = io.BytesIO()
     image.save(file, "PNG", optimize=size[0] * size[1] < 4e6)
-    note = f"the picture was made smaller, to {scale:.0%} of its size" if scale < 1 else ""
+    note = f"the picture was reduced to {scale:.0%} of its size" if scale < 1 else ""
     return file.getvalue(), note
 
 

@@ -43,7 +43,7 @@ def _mistake(verb: str, words: Sequence[str]) -> Mistake | None:
         if type(error).__name__ == "MissingParameter":
             fix = f'write it as the options of {verb}: {verb} = "…"; {listed}'
             return Mistake(f"an argument of {verb} is missing", why, fix, is_missing=True)
-        return Mistake(f"{verb} does not take these options", why, f"correct them; {listed}")
+        return Mistake(f"{verb} does not accept these options", why, f"correct them; {listed}")
     return None
 
 

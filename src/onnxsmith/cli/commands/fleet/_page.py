@@ -80,7 +80,10 @@ def _told(report: Report, written: WrittenPage, seconds: dict[str, float]) -> Re
     notes = report.notes
     if written.left_out:
         left = several(written.left_out, "cell")
-        notes = (*notes, f"no report page was written for {left} that ended as done: --every-cell writes them")
+        notes = (
+            *notes,
+            f"no report page was written for {left} that ended as done; add --every-cell to write these pages",
+        )
     parts = [part for part in report.parts if not isinstance(part, Timing)]
     times = [Timing({**part.seconds, **seconds}) for part in report.parts if isinstance(part, Timing)]
     return replace(report, parts=(*parts, Written(written.files), *times), notes=notes)

@@ -56,7 +56,7 @@ class Form(ABC):
         form = self.id()
         for port in (*content.inputs, *content.outputs):
             if port.kind not in self.kinds:
-                raise not_for_form(form, f"{port.name!r} is no tensor but a {port.kind}", f"{port.port}")
+                raise not_for_form(form, f"{port.name!r} is not a tensor but a {port.kind}", f"{port.port}")
             if port.dtype not in self.dtypes:
                 raise not_for_form(form, f"{port.name!r} has the dtype {port.dtype}", f"{port.port}")
         if content.task not in self.tasks:
@@ -65,8 +65,8 @@ class Form(ABC):
                 "bundle/not-for-form",
                 f"the form {form} has no processing for {content.task}",
                 where=f"--for {form} --task {content.task}",
-                why=f"it has {others}",
-                fix=f"give --task {self.tasks[0]}, or take another form: --for python",
+                why=f"the form supports {others}",
+                fix=f"give --task {self.tasks[0]}, or choose another form: --for python",
             )
 
     def notes(self, content: Content) -> list[str]:
@@ -101,8 +101,8 @@ def not_for_form(form: str, what: str, where: str, *, why: str = "", fix: str = 
         "bundle/not-for-form",
         f"the form {form} cannot hold this model: {what}",
         where=where,
-        why=why or "its client does not support such a value",
-        fix=fix or "take the form with the fewest limits: --for python"
+        why=why or "the client of this form does not support such a value",
+        fix=fix or "choose the form with the fewest limits: --for python"
         if form != "python"
         else "cast the input or output to a dtype that numpy has: `onnxsmith edit`, step insert, operator Cast",
     )

@@ -99,7 +99,7 @@ def _not_compiled(done: clients.Finished, include: Path) -> OnnxsmithError:
     at = max(said.find("error"), 0)
     return problem(
         "bundle/client-failed",
-        "the C++ code does not compile with the headers of onnxruntime that are here",
+        "the C++ code does not compile with the onnxruntime headers on this machine",
         where=str(include),
         why=said[max(at - 200, 0) : at + 1500],
         fix="give the folder of onnxruntime 1.17 or later: --onnxruntime-root FOLDER; nothing was written",

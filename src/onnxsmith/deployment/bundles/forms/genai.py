@@ -47,7 +47,8 @@ class Genai(Form):
         if not caches or any(port.shape is None or len(port.shape) != 4 for port in caches):
             raise mismatch(
                 _TASK,
-                "it takes no caches past_key_values.0.key, … of four dimensions, which genai needs",
+                "genai needs inputs for caches (past_key_values.0.key, …) with four dimensions, which the model "
+                "does not have",
                 ", ".join(port.name for port in content.inputs),
                 f"onnxsmith export FOLDER -o {content.file} --task text-generation-with-past",
             )

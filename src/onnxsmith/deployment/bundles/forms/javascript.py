@@ -75,7 +75,7 @@ class Web(Form):
         names = ("JavaScript module", "page")
         missing = ""
         if found is None:
-            missing = f"no {_PACKAGE} in node_modules here; npm install {_PACKAGE}, or give --node-modules"
+            missing = f"{_PACKAGE} was not found in node_modules: run npm install {_PACKAGE}, or give --node-modules"
         elif content.model_bytes > _WASM:
             missing = "the model is too large for WebAssembly's 4 GB"
         if found is None or missing:
@@ -127,7 +127,7 @@ class TransformersJs(Form):
                 "bundle/not-for-form",
                 "the form transformers-js needs a task",
                 where="--for transformers-js",
-                why="pipeline() of transformers.js is made for a task",
+                why="pipeline() of transformers.js needs a task",
                 fix=f"--task {TEXTS[0]}; or --task {TEXTS[1]}; or for other models --for web",
             )
         super().refuse(content)
@@ -137,7 +137,7 @@ class TransformersJs(Form):
         if content.data_files and content.data_files != (_DATA,):
             raise not_for_form(
                 self.id(),
-                f"its external data is in {', '.join(content.data_files)}, and transformers.js looks for {_DATA} only",
+                f"its external data is in {', '.join(content.data_files)}, but transformers.js looks only for {_DATA}",
                 content.title,
             )
         own = text_tasks.folder_of(content, "config.json", "tokenizer_config.json")
@@ -162,7 +162,10 @@ class TransformersJs(Form):
         found, engine = nodejs.package(content, _TRANSFORMERS), nodejs.node()
         name = "transformers.js pipeline"
         if found is None:
-            why = f"no {_TRANSFORMERS} in node_modules here; npm install {_TRANSFORMERS}, or give --node-modules"
+            why = (
+                f"{_TRANSFORMERS} was not found in node_modules: run npm install {_TRANSFORMERS}, or give "
+                "--node-modules"
+            )
             return [BundleCheck(name, "not run", why)]
         if engine is None:
             return [BundleCheck(name, "not run", "no Node.js 18 or later is installed")]

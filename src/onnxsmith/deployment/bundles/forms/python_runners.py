@@ -100,7 +100,7 @@ class Tensorrt(Form):
                     self.id(),
                     f"trtexec cannot name the dynamic input {port.name!r} in a shape profile",
                     f"{port.port}",
-                    why="it splits a profile at each comma, and reads single quotes as the limits of a name",
+                    why="trtexec splits a profile at each comma, and reads single quotes as the ends of a name",
                     fix=f"`onnxsmith rename {content.file} {shlex.quote(port.name)} {new} -o renamed.onnx`",
                 )
 
@@ -120,7 +120,10 @@ class Tensorrt(Form):
         (folder / "build.sh").chmod(0o755)
 
     def replay(self, content: Content, folder: Path) -> list[BundleCheck]:
-        why = "building and running a plan needs an NVIDIA GPU and TensorRT; build.sh and verify_trt.py do it there"
+        why = (
+            "building and running a plan needs an NVIDIA GPU and TensorRT; on such a machine, run build.sh and "
+            "verify_trt.py"
+        )
         return [
             replay_python(content, folder),
             *(BundleCheck(name, "not run", why) for name in ("trtexec line", "TensorRT runners")),
@@ -244,7 +247,7 @@ class Triton(Form):
         templates.write(folder / "README.md", "triton/README.md", **values)
 
     def replay(self, content: Content, folder: Path) -> list[BundleCheck]:
-        why = "no Triton server is at hand; client.py replays the golden data against one"
+        why = "no Triton server was found on this machine; client.py replays the golden data against a server"
         return [replay_python(content, folder), BundleCheck("model repository", "not run", why)]
 
 
@@ -260,7 +263,7 @@ def _batch(content: Content) -> tuple[int, str]:
     if held is None:
         return 0, "no largest batch was declared (--dim)"
     if held.least > 1:
-        return 0, f"the least batch that was declared is {held.least}, and the server may send one request alone"
+        return 0, f"the least declared batch is {held.least}, but the server may send a single request"
     return held.most, ""
 
 

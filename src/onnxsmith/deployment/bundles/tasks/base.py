@@ -37,7 +37,7 @@ class Task(ABC):  # noqa: B024 — `tensors` overrides nothing
                 "bundle/settings",
                 f"--task {self.id()} does not use {', '.join(unused)}",
                 where=f"--task {self.id()}" + ("" if content.task != "tensors" else ", the default"),
-                why=f"it reads {reads}, and the rest would be ignored",
+                why=f"this task reads only {reads}; other options would be ignored",
                 fix="; or ".join(f"--task {one}" for one in takers) if takers else f"leave {', '.join(unused)} out",
             )
 
@@ -99,6 +99,6 @@ def mismatch(task_name: str, what: str, where: str, fix: str = "") -> OnnxsmithE
         "bundle/task-mismatch",
         f"the model does not fit --task {task_name}: {what}",
         where=where,
-        why="the generated processing would give the model inputs that do not suit it",
+        why="the generated processing would give the model unsuitable inputs",
         fix=fix or "leave --task out, and process the inputs yourself; or give the task that the model is for",
     )

@@ -55,12 +55,16 @@ def picture_of(content: Content, task: str, *, channels: tuple[int, ...] = (1, 3
     needed = [port for port in content.inputs if not port.optional]
     if len(needed) != 1:
         names = ", ".join(port.name for port in needed) or "none"
-        raise mismatch(task, f"it needs {len(needed)} inputs, and a picture is one", f"inputs: {names}")
+        raise mismatch(
+            task,
+            f"the task needs a model with exactly one required input, the picture; this model has {len(needed)}",
+            f"inputs: {names}",
+        )
     (port,) = needed
     shape = port.shape
     where = f"{port.name}: {port.port}"
     if port.kind != "tensor" or port.dtype not in ("float", "uint8") or shape is None or len(shape) != 4:
-        raise mismatch(task, "its input is not float or uint8 with four dimensions", where)
+        raise mismatch(task, "its input is not a float or uint8 tensor with four dimensions", where)
     axis = next((axis for axis in (1, 3) if shape[axis] in (1, 3)), None)
     if axis is None or shape[axis] not in channels:
         wanted = " or ".join(map(str, channels))
@@ -70,13 +74,14 @@ def picture_of(content: Content, task: str, *, channels: tuple[int, ...] = (1, 3
             task,
             f"its batch is fixed to {shape[0]}",
             where,
-            f"make it dynamic: `onnxsmith set-dim {content.file} {shlex.quote(port.name)}:0=batch -o any_batch.onnx`",
+            f"make the batch dynamic: `onnxsmith set-dim {content.file} {shlex.quote(port.name)}:0=batch -o "
+            "any_batch.onnx`",
         )
     declared = content.ranges.get(str(shape[0]))
     if declared is not None and declared.least > 1:
         raise mismatch(
             task,
-            f"its batch {shape[0]!r} is declared to be at least {declared.least}, and a picture is one",
+            f"its batch {shape[0]!r} is declared to be at least {declared.least}, but a single picture is a batch of 1",
             where,
             f"--dim {shape[0]}=1:{declared.usual}:{declared.most}",
         )
@@ -86,8 +91,8 @@ def picture_of(content: Content, task: str, *, channels: tuple[int, ...] = (1, 3
     for symbol, size in zip(sizes, content.parameters.size or (), strict=False):
         held = content.ranges.get(str(symbol))
         if held is not None and not held.least <= size <= held.most:
-            raise mismatch(task, f"{symbol!r} is declared to be {held.least} to {held.most}, and --size gives {size}",
-                           where, "give a --size inside of the declared range")  # fmt: skip
+            raise mismatch(task, f"{symbol!r} is declared to be {held.least} to {held.most}, but --size is {size}",
+                           where, "give a --size in the declared range")  # fmt: skip
     found = shape[axis]
     assert isinstance(found, int)
     _check_numbers(content, task, port, found)
@@ -100,8 +105,8 @@ def _check_numbers(content: Content, task: str, port: NamedPort, channels: int) 
         count = len(getattr(chosen, name))
         if count not in (1, channels):
             raise mismatch(task, f"{name} has {count} numbers for {channels} channels", f"{port.name}: {port.port}",
-                           f"write the {channels} numbers of the training, divided by commas: "
-                           f"for example --{name} {','.join(['0.5'] * channels)} for values from -1 to 1")  # fmt: skip
+                           f"write the {channels} numbers that were used in training, separated by commas, for "
+                           f"example --{name} {','.join(['0.5'] * channels)} for values from -1 to 1")  # fmt: skip
     if port.dtype == "uint8" and {"mean", "std"} & chosen.given:
         raise mismatch(
             task, "mean and std apply only to float inputs", f"{port.name}: {port.port}", "leave --mean, --std out"
@@ -142,7 +147,9 @@ def only_output(content: Content, task: str, rank: tuple[int, ...]) -> NamedPort
     known = output.shape is None or len(output.shape) in rank
     if output.kind != "tensor" or output.dtype != "float" or not known:
         ranks = " or ".join(map(str, rank))
-        raise mismatch(task, f"its first output is not float of {ranks} dimensions", f"{output.name}: {output.port}")
+        raise mismatch(
+            task, f"its first output is not a float tensor of {ranks} dimensions", f"{output.name}: {output.port}"
+        )
     return output
 
 
@@ -173,17 +180,17 @@ class ImageClassification(Task):
         found = picture_of(content, name)
         height, width = chosen.size or (found.height, found.width)
         if height is None or width is None:
-            raise mismatch(name, "it takes pictures of any size", f"{found.name}: {found.port.port}",
-                           "say which size it was trained with: --size 224x224")  # fmt: skip
+            raise mismatch(name, "it accepts pictures of any size", f"{found.name}: {found.port.port}",
+                           "give the size that the model was trained with: --size 224x224")  # fmt: skip
         for own, given in ((found.height, height), (found.width, width)):
             if own is not None and own != given:
                 raise mismatch(name, f"its input is {found.height}x{found.width}, not {height}x{width}", found.name,
-                               "leave --size out: it is taken from the model")  # fmt: skip
+                               "leave --size out; the size is read from the model")  # fmt: skip
         output = only_output(content, name, (1, 2))
         classes = output.shape[-1] if output.shape else None
         if chosen.labels and isinstance(classes, int) and classes != len(chosen.labels):
-            raise mismatch(name, f"it has {classes} classes, and there are {len(chosen.labels)} labels", output.name,
-                           "give a file with a label a line, in the order of the classes")  # fmt: skip
+            raise mismatch(name, f"it has {classes} classes, but there are {len(chosen.labels)} labels", output.name,
+                           "give a file with one label per line, in the order of the classes")  # fmt: skip
         return {
             "picture": replace(found, height=height, width=width),
             "output": output,
@@ -219,8 +226,8 @@ class Ocr(Task):
         size = chosen.size or (None, None)
         height = found.height or size[0]
         if height is None:
-            raise mismatch(name, "it takes lines of any height", f"{found.name}: {found.port.port}",
-                           "say which height it was trained with: --size 48x320")  # fmt: skip
+            raise mismatch(name, "it accepts text lines of any height", f"{found.name}: {found.port.port}",
+                           "give the height and width that the model was trained with: --size 48x320")  # fmt: skip
         output = only_output(content, name, (3,))
         classes = output.shape[-1] if output.shape else None
         return {
@@ -237,15 +244,15 @@ class Ocr(Task):
         labels, blank = content.parameters.labels, content.parameters.blank
         if not labels:
             raise mismatch(self.id(), "the characters of its classes are unknown", content.outputs[0].name,
-                           "give a file with a character a line: --labels characters.txt")  # fmt: skip
+                           "give a file with one character per line: --labels characters.txt")  # fmt: skip
         with_blank = (*labels[:blank], "", *labels[blank:])
         choices = [with_blank, (*with_blank, " ")]
         if classes == len(labels):
             choices = [(*labels[:blank], "", *labels[blank + 1 :])]
         fitting = [one for one in choices if not isinstance(classes, int) or len(one) == classes]
         if not fitting:
-            raise mismatch(self.id(), f"it has {classes} classes, and there are {len(labels)} characters",
-                           content.outputs[0].name, "give the characters in the order of the classes")  # fmt: skip
+            raise mismatch(self.id(), f"it has {classes} classes, but there are {len(labels)} characters",
+                           content.outputs[0].name, "give one character for each class, in their order")  # fmt: skip
         return fitting[0]
 
 
@@ -300,7 +307,9 @@ class SuperResolution(Task):
         if others or scale != int(scale) or wanted not in (None, int(scale)):
             shown = ", ".join(f"{one:g}" for one in sorted(found))
             raise mismatch(
-                self.id(), f"it enlarges by {shown}, not by {wanted or 'one whole number in both directions'}", given
+                self.id(),
+                f"it enlarges pictures by {shown}, not by {wanted or 'one whole number in both directions'}",
+                given,
             )
         return int(scale)
 

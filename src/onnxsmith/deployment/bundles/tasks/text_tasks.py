@@ -41,7 +41,7 @@ def folder_of(content: Content, *needed: str) -> Path:
             "bundle/no-tokenizer",
             "no tokenizer was given",
             where=f"--task {content.task}",
-            why="a text becomes tokens by the vocabulary that the model was trained with",
+            why="a tokenizer turns a text into tokens with the vocabulary that the model was trained with",
             fix="give the folder of the pretrained model, which has tokenizer.json: --tokenizer FOLDER",
         )
     missing = [name for name in ("tokenizer.json", *needed) if not (folder / name).is_file()]
@@ -50,14 +50,15 @@ def folder_of(content: Content, *needed: str) -> Path:
             "bundle/no-tokenizer",
             f"the folder lacks {', '.join(missing)}",
             where=str(folder),
-            fix="write it again with transformers: AutoTokenizer.from_pretrained(…).save_pretrained(folder), and the "
-            "model's save_pretrained for config.json",
+            fix="write the folder again with transformers: "
+            "AutoTokenizer.from_pretrained(…).save_pretrained(folder), and the model's save_pretrained for "
+            "config.json",
         )
     if importlib.util.find_spec("tokenizers") is None:
         raise problem(
             "bundle/no-tokenizer",
             "the package tokenizers is not installed",
-            why="it is needed here to record the tokens of a text",
+            why="the bundle records the tokens of a text, which this package computes",
             fix="`pip install tokenizers`",
         )
     return folder
@@ -85,9 +86,11 @@ def needed(content: Content, task: str, *, caches: bool = False) -> tuple[str, .
     own = [port for port in ports if not (caches and is_cache(port))]
     for port in own:
         if port.name not in GIVEN or port.dtype != "int64" or (port.shape is not None and len(port.shape) != 2):
-            raise mismatch(task, f"its input {port.name!r} is not made of a text", f"{port.name}: {port.port}")
+            raise mismatch(
+                task, f"the task cannot compute its input {port.name!r} from a text", f"{port.name}: {port.port}"
+            )
     if "input_ids" not in [port.name for port in own]:
-        raise mismatch(task, "it has no input input_ids", ", ".join(port.name for port in ports) or "no inputs")
+        raise mismatch(task, "it has no input named input_ids", ", ".join(port.name for port in ports) or "no inputs")
     return tuple(port.name for port in own)
 
 
@@ -169,12 +172,14 @@ class TextClassification(Task):
         config = settings(folder_of(content))
         output = content.outputs[0]
         if output.dtype != "float" or (output.shape is not None and len(output.shape) != 2):
-            raise mismatch(name, "its first output is not float of 2 dimensions", f"{output.name}: {output.port}")
+            raise mismatch(
+                name, "its first output is not a float tensor of 2 dimensions", f"{output.name}: {output.port}"
+            )
         named = config.get("id2label") or {}
         labels = content.parameters.labels or tuple(str(named[key]) for key in sorted(named, key=int))
         classes = output.shape[-1] if output.shape else None
         if labels and isinstance(classes, int) and classes != len(labels):
-            raise mismatch(name, f"it has {classes} classes, and there are {len(labels)} labels", output.name)
+            raise mismatch(name, f"it has {classes} classes, but there are {len(labels)} labels", output.name)
         return {
             "needed": needed(content, name),
             "output": output,
@@ -207,13 +212,15 @@ class TextGeneration(Task):
         folder = folder_of(content)
         output = content.outputs[0]
         if output.dtype not in ("float", "float16") or (output.shape is not None and len(output.shape) != 3):
-            raise mismatch(name, "its first output is not float of 3 dimensions", f"{output.name}: {output.port}")
+            raise mismatch(
+                name, "its first output is not a float tensor of 3 dimensions", f"{output.name}: {output.port}"
+            )
         taken = [port for port in content.inputs if is_cache(port)]
         given = {port.name for port in content.outputs}
         pairs = [(port.name.replace("past_key_values.", "present.", 1), port.name) for port in taken]
         lacking = [present for present, _ in pairs if present not in given]
         if lacking:
-            raise mismatch(name, f"it takes caches, and has no output {lacking[0]!r}", output.name)
+            raise mismatch(name, f"it has inputs for caches, but no output {lacking[0]!r}", output.name)
         return {
             "needed": needed(content, name, caches=True),
             "output": output,

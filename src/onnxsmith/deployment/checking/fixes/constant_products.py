@@ -37,7 +37,7 @@ class FourierProducts(Fix):
         rewritten(places, "STFT", _stft)
         rewritten(places, "DFT", _dft if places.opset >= 20 else _dft_17)
         if places.changed:
-            yield "Fourier transforms are products with constant matrices", places.model
+            yield "Fourier transforms replaced by products with constant matrices", places.model
 
 
 def _stft(node: ir.Node, write: Inserter) -> ir.Value | None:
@@ -182,7 +182,7 @@ class ResizeProducts(Fix):
         places = Places.of(model)
         rewritten(places, "Resize", _products)
         if places.changed:
-            yield "resizes are products with constant matrices", places.model
+            yield "resizes replaced by products with constant matrices", places.model
 
 
 def _products(node: ir.Node, write: Inserter) -> ir.Value | None:

@@ -28,7 +28,7 @@ class IntegerGemm(Fix):
         places = Places.of(model)
         rewritten(places, "Gemm", _product)
         if places.changed:
-            yield "Gemm of integers is written as MatMul and Add", places.model
+            yield "Gemm of integers replaced by MatMul and Add", places.model
 
 
 def _product(node: ir.Node, write: Inserter) -> ir.Value | None:

@@ -35,7 +35,7 @@ class ScalarAxis(Fix):
                 node.replace_input_with(1, places.inserter(node).constant(axis[0], axis.dtype))
                 places.changed += 1
         if places.changed:
-            yield "the axis of a CumSum is a scalar", places.model
+            yield "the axis of CumSum turned into a scalar", places.model
 
 
 class SqueezeAxes(Fix):

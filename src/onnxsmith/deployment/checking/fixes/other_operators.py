@@ -60,7 +60,7 @@ class EqualBools(Fix):
         places = Places.of(model)
         rewritten(places, "Equal", _same)
         if places.changed:
-            yield "bools are compared by Xor", places.model
+            yield "bools compared by Xor", places.model
 
 
 def _same(node: ir.Node, write: Inserter) -> ir.Value | None:
@@ -141,7 +141,7 @@ class ScatterMasks(Fix):
         rewritten(places, "ScatterElements", _elements)
         rewritten(places, "ScatterND", _rows)
         if places.changed:
-            yield "scatters with a reduction are reductions over masks", places.model
+            yield "scatters with a reduction replaced by reductions over masks", places.model
 
 
 def _elements(node: ir.Node, write: Inserter) -> ir.Value | None:
@@ -210,7 +210,7 @@ class Col2imConvolution(Fix):
         places = Places.of(model)
         rewritten(places, "Col2Im", _convolution)
         if places.changed:
-            yield "Col2Im is a transposed convolution", places.model
+            yield "Col2Im replaced by a transposed convolution", places.model
 
 
 def _convolution(node: ir.Node, write: Inserter) -> ir.Value | None:

@@ -46,7 +46,7 @@ class InlineFunctions(Fix):
         if model.functions:
             made, reason = inlined(model)
             if not reason:
-                yield "local functions are replaced by their bodies", made
+                yield "local functions replaced by their bodies", made
 
 
 _IR_VERSIONS = (10, 9, 8, 7, 4, 3)
@@ -148,7 +148,7 @@ class NodeNames(Fix):
                 taken.add(node.name)
             known |= {node.name} if node.name else set()
         if count:
-            yield "nodes have names of their own", made
+            yield "nodes renamed, so that every name is unique", made
 
 
 class BodyNames(Fix):
@@ -164,7 +164,7 @@ class BodyNames(Fix):
         made, said = body_names.renamed(model)
         if said:
             names = first_few(list(said), _SHOWN)
-            yield f"tensors in bodies are renamed, as an outer graph has these names, too: {names}", made
+            yield f"tensors in bodies renamed, because an outer graph has the same names: {names}", made
 
 
 _SHOWN = 3

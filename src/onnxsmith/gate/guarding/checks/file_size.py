@@ -22,9 +22,9 @@ class FileSize(Check):
             smaller = f"; or make the model smaller: `onnxsmith quantize {name} -o smaller.onnx --to float16`"
             yield Problem(
                 "guard/too-large",
-                f"the file has {size:,} bytes, and {file.most:,} are allowed",
+                f"the file has {size:,} bytes, but {file.most:,} are allowed",
                 where=str(file.path) if path == file.path else f"{file.path}, data file {path.name}",
-                why="a repository keeps every version of a file for ever, and GitHub refuses files above 100 MiB",
+                why="a Git repository keeps every version of a file for ever, and GitHub refuses files above 100 MiB",
                 fix=f"keep the file in Git LFS, and allow its size: --max-size {-(-size // 10**6)}MB"
                 f"{smaller if file.kind == 'model' else ''}",
             )

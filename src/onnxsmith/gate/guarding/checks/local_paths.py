@@ -35,7 +35,7 @@ class LocalPaths(Check):
                 "guard/local-path",
                 f"{several(len(found), 'text names', 'texts name')} a folder of a user",
                 where=f"{file.path}{place}",
-                why=f"{shortened(path, _LONGEST)}: it tells who made the model, and on which machine",
+                why=f"{shortened(path, _LONGEST)}: such a text reveals who made the model, and on which machine",
                 fix=f"remove these texts: `onnxsmith strip {name} -o {name} {options}`",
             )
 

@@ -149,6 +149,7 @@ def _missing(group: Group, found: Channels) -> Exception:
         "prune/saliency",
         "no saliency is given for the weights of some channels",
         where=", ".join(names)[:200],
-        why=f"{len(found.free)} groups of channels can be removed; nothing says which channels of this one matter",
+        why=f"{len(found.free)} groups of channels can be removed, but for this group there is no measure of which "
+        "channels matter",
         fix="give the saliency of all parameters (`onnxsmith explain prune/saliency`), or --by norm",
     )

@@ -76,7 +76,7 @@ def origin(value: ir.Value) -> str:
             if node.op_type == "Gather":
                 return f"an embedding: rows of {first.name!r}"
             if node.op_type in _MOVING:
-                return f"made of the stored {first.name!r}"
+                return f"made from the stored tensor {first.name!r}"
         sources = node.inputs[:1] if node.op_type in _MOVING else node.inputs
         computed = [one for one in sources if one is not None and not is_weight(one)]
         if node.op_type not in _PASSING or node.domain or not computed:

@@ -48,7 +48,7 @@ def _along(links: Links, operands: list[ir.Value], y: ir.Value, axis: int) -> No
     living = [one for one in sides if links.is_live(*one) and static(*one) == size]
     for value, at in sides:
         if links.is_live(value, at) and static(value, at) != size:
-            links.pin(value, at, "it is one channel that is combined with several")
+            links.pin(value, at, "this single channel is combined with several channels")
     if size is None:
         return
     for value, at in living:
@@ -59,7 +59,7 @@ def _along(links: Links, operands: list[ir.Value], y: ir.Value, axis: int) -> No
         if is_weight(value):
             links.tie(y, axis, value, at)
         else:
-            links.pin(y, axis, f"it is combined with {value.name!r}, {origin(value)}, whose channels stay")
+            links.pin(y, axis, f"the channels are combined with {value.name!r}, {origin(value)}, whose channels stay")
 
 
 _POOLS = ("AveragePool", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "LpPool", "MaxPool")
@@ -88,7 +88,7 @@ class Spatial(Operator):
             if passes:
                 links.tie(x, axis, y, axis)
             else:
-                links.pin(x, axis, f"{links.label} computes from several channels, or changes how many there are")
+                links.pin(x, axis, f"{links.label} mixes several channels, or changes their number")
 
     def rewrite(self, node: ir.Node, cuts: Cuts) -> None:
         if node.op_type != "Resize" or not _has_sizes(node):

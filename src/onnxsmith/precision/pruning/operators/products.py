@@ -184,7 +184,7 @@ class MatrixProduct(Operator):
         m, n, k = rank(a) or 0, rank(b) or 0, rank(y) or 0
         for value, count, summed in ((a, m, m - 1), (b, n, n - 2)):
             if links.is_live(value, summed):
-                links.pin(value, summed, "it is summed over in a product of two computed tensors")
+                links.pin(value, summed, "a product of two computed tensors sums over the channels")
             passing = count - 2 if value is a else count - 1
             at = k - 2 if value is a else k - 1
             if links.is_live(value, passing):
@@ -196,7 +196,7 @@ class MatrixProduct(Operator):
             for one in living:
                 links.tie(*one, y, k - back)
                 if len(living) < len(wide):
-                    links.pin(*one, "it is multiplied with a tensor whose size is fixed")
+                    links.pin(*one, "the channels are multiplied with a tensor whose size is fixed")
 
 
 Axis = tuple[ir.Value, int]
@@ -233,13 +233,13 @@ class Einsum(Operator):
             links.open(*y)
         elif len(living) < len(computed):
             for one in living:
-                links.pin(*one, f"{links.label} combines it with a tensor whose size is fixed")
+                links.pin(*one, f"{links.label} combines the channels with a tensor whose size is fixed")
             return
         elif not living:
             return
         if y is None and not stored:
             for one in living:
-                links.pin(*one, f"{links.label} sums over it in a product of two computed tensors")
+                links.pin(*one, f"{links.label} sums over the channels in a product of two computed tensors")
             return
         first, *others = [*([] if y is None else [y]), *living, *stored]
         for one in others:

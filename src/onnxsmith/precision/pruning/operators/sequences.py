@@ -70,11 +70,11 @@ class Attention(Operator):
         fixed = [one for one in given if one not in live]
         mask = operand(node, _MASK)
         if fixed:
-            return f"combines it with {fixed[0].value.name!r}, {origin(fixed[0].value)}, whose heads stay"
+            return f"combines the heads with {fixed[0].value.name!r}, {origin(fixed[0].value)}, whose heads stay"
         if any(operand(node, place) is not None for place in _CACHES):
             return "keeps keys and values from run to run"
         if any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
-            return "gives its keys or products out"
+            return "returns its keys or products as outputs"
         if mask is not None and (rank(mask) is None or (rank(mask) or 0) > _FLAT - 1) and static(mask, -3) != 1:
             return "has a mask for each head"
         return ""
@@ -89,7 +89,7 @@ class Attention(Operator):
                 if one is found[_V] and axis == _FLAT:
                     links.tie(one.value, axis, found[-1].value, axis)
                 else:
-                    links.pin(one.value, axis, f"{links.label} computes from all of it")
+                    links.pin(one.value, axis, f"{links.label} computes from all channels together")
 
     def rewrite(self, node: ir.Node, cuts: Cuts) -> None:
         for place, name in ((_Q, "q_num_heads"), (_K, "kv_num_heads")):

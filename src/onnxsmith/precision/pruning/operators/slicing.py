@@ -98,7 +98,7 @@ class Concatenation(Operator):
             if links.is_live(value, axis) or is_weight(value):
                 links.tie(value, axis, y, axis)
             else:
-                links.pin(y, axis, f"it is joined to {value.name!r}, {origin(value)}, whose size is fixed")
+                links.pin(y, axis, f"the channels are joined to {value.name!r}, {origin(value)}, whose size is fixed")
 
 
 _SPLIT_OPERAND = 13
@@ -145,9 +145,9 @@ class Parts(Operator):
         for axis in links.live_axes(x):
             one = cut.get(axis, Range(0, static(x, axis) or 0))
             if one is None:
-                links.pin(x, axis, f"{links.label} takes a computed part of it")
+                links.pin(x, axis, f"{links.label} selects channels by computed indices")
             elif one.step != 1:
-                links.pin(x, axis, "Slice takes it with steps")
+                links.pin(x, axis, "Slice selects channels with a step other than 1")
             elif static(y, axis) == one.end - one.begin:
                 links.tie(x, axis, y, axis, np.arange(one.begin, one.end))
 
@@ -162,7 +162,7 @@ class Parts(Operator):
                 continue
             taken = _taken(node)
             if taken is None:
-                links.pin(x, axis, "Gather takes single channels of it, or computed ones")
+                links.pin(x, axis, "Gather selects single channels, or channels by computed indices")
             else:
                 links.tie(x, axis, y, axis, taken)
 

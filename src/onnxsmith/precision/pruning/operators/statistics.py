@@ -129,7 +129,7 @@ class Mixing(Operator):
         mixed = self._mixed(node, rank(x) or 0, facts.opset(node))
         for axis in links.live_axes(x):
             if axis in mixed:
-                links.pin(x, axis, f"{links.label} computes each channel from all of them")
+                links.pin(x, axis, f"{links.label} computes each channel from all channels")
             elif len(node.outputs) == 1:
                 links.tie(x, axis, y, axis)
 

@@ -110,7 +110,7 @@ def _refuse_misfit(shaped: ir.Model, sizes: Sizes, where: str) -> None:
     found = closed_axes.conflict(shaped, asked) if asked else None
     for name, (size, node) in fixed_by_weights(shaped).items() if asked else ():
         if asked.get(name, size) != size:
-            found = f"{node.op_type} {walk.node_label(node)} takes {name} = {size}, the size of its weights"
+            found = f"{node.op_type} {walk.node_label(node)} accepts only {name} = {size}, the size of its weights"
             fix = f"give the size of the weights: --dim {sizes.told(name)}={size}"
     if found is not None:
         said = ", ".join(f"{sizes.told(name)} = {size}" for name, size in asked.items())

@@ -93,10 +93,10 @@ def trips(node: ir.Node, body: ir.Graph) -> tuple[Dim, str]:
         symbol = f"{UNKNOWN}{re.sub(r'[^A-Za-z0-9_]+', '_', label).strip('_')}"
         return (
             symbol,
-            f"{node.op_type} {label}: the number of runs is unknown, so it is the symbol {symbol}, 1 by default",
+            f"{node.op_type} {label}: the number of iterations is unknown, so the costs call it {symbol} (default 1)",
         )
     if node.op_type == "Loop" and not known_integers.runs_to_its_limit(node, body):
-        return found, f"Loop {label}: counted for {found} runs; its condition may end it earlier"
+        return found, f"Loop {label}: counted for {found} iterations, but its condition may end the loop earlier"
     return found, ""
 
 

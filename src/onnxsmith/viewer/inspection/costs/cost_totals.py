@@ -194,7 +194,9 @@ class Tallying:
             else:
                 found.note(one)
             if one is best[1] and len({self._weigh(other) for _, other in tallies}) > 1:
-                found.assumptions.append(f"If {node_label(node)}: counted {name}, the larger branch at these sizes")
+                found.assumptions.append(
+                    f"If {node_label(node)}: only {name} was counted, the larger branch at these sizes"
+                )
 
     def _weigh(self, tally: Tally) -> tuple[int, int]:
         whole = tally.total()
