@@ -32,7 +32,7 @@ FAR = RNG.standard_normal((3, 256)).astype(np.float32) + np.float32(30)
 def test_two_ways_to_a_variance_are_not_different_where_one_of_them_loses_digits() -> None:
     result = compare(from_text(TWO_PASSES), from_text(ONE_PASS), inputs={"x": FAR})
     assert result.report.verdict is Verdict.DONE, result.report.headline
-    assert "; the given input says nothing about output 'y'" in result.report.headline
+    assert "; the given input could not decide about output 'y'" in result.report.headline
 
 
 def test_they_cannot_be_told_apart_where_nothing_else_was_compared() -> None:
