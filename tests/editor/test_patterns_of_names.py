@@ -39,7 +39,7 @@ def test_weights_of_ir_version_3_become_constants(tmp_path: Path) -> None:
     part = edited(path, lambda m: m.drop_input("*"))
     assert part.notes == (
         "x: still graph input, read and without a default",
-        "IR version 3 → 4: before version 4 a constant has to be a graph input too",
+        "IR version 3 → 4: before version 4, a constant also has to be a graph input",
     )
     model = load(path)
     assert (model.ir_version, [one.name for one in model.graph.inputs]) == (4, ["x"])

@@ -133,9 +133,9 @@ ONE = (1.0, 1.0)
     ("exact", "reference", "value", "tolerance", "said"),
     [
         # the scale of an element is the root mean square, 1, and the element itself, 1: 0.002 is 1.0e-03 of it
-        (ONE, np.float32([1.002, 1]), np.float32([1.001, 1]), 1e-6, "5.0e-04 of its scale, the reference 1.0e-03"),
+        (ONE, np.float32([1.002, 1]), np.float32([1.001, 1]), 1e-6, "5.0e-04 of its scale, the reference by 1.0e-03"),
         (ONE, np.float32([1.002, 1]), np.float32([1.003, 1]), 1e-6, ""),
-        (ONE, np.float32([1.002, 1]), np.float32([1.003, 1]), 2e-3, "1.5e-03 of its scale, the reference 1.0e-03"),
+        (ONE, np.float32([1.002, 1]), np.float32([1.003, 1]), 2e-3, "1.5e-03 of its scale, the reference by 1.0e-03"),
         (ONE, np.float32([1.01, 1]), np.float32([1.001, 1]), 1e-6, ""),  # 5e-3 is over 2^-8: no usable reference
         (ONE, np.float32([1.002, 1]), np.int64([1, 1]), 1e-6, ""),
         (ONE, np.float32([1.002, 1]), [np.float32([1.001, 1])], 1e-6, ""),

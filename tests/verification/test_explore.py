@@ -170,10 +170,10 @@ def dies_of_empty(feeds: Feeds) -> Outputs:
 def test_another_runtime_need_not_take_what_is_empty(answer: Answer) -> None:
     part = verify(fake(negative), fake(answer, "other"), plan(), {})
     assert part.equal
-    assert part.untried == ("n = 0 is not taken by other",)
+    assert part.untried == ("n = 0 is not accepted by other",)
     assert 0 not in (part.sizes or {})["n"]
     said = {refuses_empty: "nothing empty", dies_of_empty: "crashed"}[answer]
-    assert f"n = 0 is not taken by other: {said}" in part.notes
+    assert f"n = 0 is not accepted by other: {said}" in part.notes
 
 
 def test_another_runtime_may_answer_differently_to_what_is_empty() -> None:

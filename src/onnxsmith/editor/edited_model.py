@@ -196,7 +196,7 @@ class Work:
         if not walk.has_own_initializers(self.model):
             was, self.model.ir_version = self.model.ir_version, walk.FIRST_WITH_CONSTANTS
             self.notes.append(
-                f"IR version {was} → {self.model.ir_version}: before version 4 a constant has to be a graph input too"
+                f"IR version {was} → {self.model.ir_version}: before version 4, a constant also has to be a graph input"
             )
 
     def move_originals(self, name: str, now: str) -> None:
