@@ -148,7 +148,9 @@ def test_a_refusal_of_the_optimised_model_is_a_note(monkeypatch: pytest.MonkeyPa
     name = "runtime/died"
     found = verify_models(model, model)
     assert found.equal
-    assert "compared only without the optimisations of onnxruntime, because with the optimisations it crashed" in found.notes
+    assert (
+        "compared only without the optimisations of onnxruntime, because with the optimisations it crashed"
+    ) in found.notes
     name = "verify/nothing-compared"
     with pytest.raises(sessions.OnnxsmithError):
         verify_models(model, model)

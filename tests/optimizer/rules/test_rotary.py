@@ -76,7 +76,7 @@ def test_a_constant_keeps_its_half() -> None:
     assert sizes == [6, 6]
 
 
-EQUAL, LONG = "two halves", "as long as the data"
+EQUAL, LONG = "two halves", "another length than the data"
 READ = SUM + "o = Abs(cu)\n r = Abs(su)\n"
 REFUSED = {
     "2: a product that is read": (rotary(more=", float[N,2,3,4] q"), "used elsewhere"),

@@ -70,7 +70,7 @@ REFUSED = {
     ),
     "2: a dynamic size": ("the size of the axis", graph("int64 n = {2}", x="N,M")),
     "3: an axis that is lost": (
-        "lose the axis",
+        "have no split axis",
         graph("int64 n = {2}", "a = SequenceAt(s, i)\n b = SequenceAt(s, j)\n c = Mul(a, b)\n y = Unsqueeze(c, o)")
         .replace("(x, n)", "<keepdims = 0>(x)")
         .replace("<axis = 1><keepdims = 0>", "<axis = 1, keepdims = 0>")
