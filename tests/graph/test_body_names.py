@@ -62,7 +62,7 @@ def edited(path: Path, out: Path, step: Callable[[Any], None]) -> onnxsmith.Resu
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_written_file_hides_no_outer_tensor(verb: str, tmp_path: Path) -> None:
     done = VERBS[verb](file(tmp_path, inner=False), tmp_path / "out.onnx")
-    assert "; renamed in bodies, as an outer graph has these names, too: " in done.report.headline
+    assert "; renamed in bodies, because an outer graph uses the same names: " in done.report.headline
     assert "state → state_1" in done.report.headline
     assert not list(body_names.hidden(load(tmp_path / "out.onnx")))
     assert_right(tmp_path / "out.onnx")

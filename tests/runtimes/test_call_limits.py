@@ -76,7 +76,7 @@ def test_what_asks_for_gigabytes_is_refused(name: str, kind: str) -> None:
         assert said.id in ("runtime/failed", "runtime/unknown-operator", "runtime/dtype-unsupported"), "its own refusal"
     else:
         assert said.id == "runtime/memory"
-        assert "0.5 GB" in said.what
+        assert "537 MB" in said.what
         assert re.search(rf"{_call_limits.MEMORY}=\d+GB|use a machine with more memory", said.fix)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**18, "KB: the caller stays small"
 

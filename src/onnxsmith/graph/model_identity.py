@@ -67,7 +67,7 @@ def identified(report: Report, before: Iterable[ModelFile], renamed: Iterable[st
     files = [name for part in report.parts if isinstance(part, Written) for name in part.files]
     after = [file for name in files if Path(name).suffix in _SUFFIXES and (file := model_file(Path(name), "written"))]
     names = first_few(list(renamed), _SHOWN)
-    said = f"; renamed in bodies, as an outer graph has these names, too: {names}" if names else ""
+    said = f"; renamed in bodies, because an outer graph uses the same names: {names}" if names else ""
     models = tuple(dict.fromkeys((*report.models, *before, *after)))
     return replace(report, models=models, headline=f"{report.headline}{said}")
 

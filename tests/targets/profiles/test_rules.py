@@ -120,7 +120,7 @@ def test_equal_branch_shapes() -> None:
     for asked in (profile, ranks):
         assert told(asked, two_ranks)[0] == (
             "refused",
-            "the branches give [2] and [1, 2]; both must have the same rank",
+            "the branches return [2] and [1, 2]; both must have the same rank",
         )
     assert told(profile, branches("x", "z", "float[n] x, float[m] z"))[0] == (
         "unknown",
