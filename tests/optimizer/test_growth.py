@@ -73,7 +73,7 @@ def test_a_weight_that_is_stored_narrow_stays_narrow_until_asked() -> None:
     )
     kept, part = simplified(from_text(HEAD + text))
     assert [node.op_type for node in kept.graph] == ["Cast", "MatMul"]
-    assert any("stored narrow" in entry.why_not for entry in part.refused)
+    assert any("stored in fewer bits" in entry.why_not for entry in part.refused)
     wide, _ = simplified(from_text(HEAD + text), max_growth=1.5)
     assert [node.op_type for node in wide.graph] == ["MatMul"]
 

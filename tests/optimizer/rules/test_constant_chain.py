@@ -94,7 +94,7 @@ def test_more_room() -> None:
     ones = ", ".join(["1.5"] * 40)
     text = f"""g (float[40,40] x) => (float[40,40] y) <float[40] r = {{{ones}}}, float[40,1] c = {{{ones}}}> {{
         u = Mul(x, r)\n y = Mul(u, c) }}"""
-    assert_refused(RULE, "more room", text)
+    assert_refused(RULE, "more memory", text)
 
 
 LEFT_ALONE = {

@@ -59,11 +59,11 @@ def test_in_a_branch() -> None:
 
 REFUSED = {
     "1: the length of the sequence": (
-        "others than SequenceAt",
+        "not a SequenceAt",
         graph("int64 n = {2}", "a = SequenceAt(s, i)\n l = SequenceLength(s)\n f = Cast<to = 1>(l)\n y = Mul(a, f)"),
     ),
     "1: a place that is computed": (
-        "others than SequenceAt",
+        "not a SequenceAt",
         graph("int64 n = {2}", "k = ArgMax<axis = 0, keepdims = 0>(v)\n a = SequenceAt(s, k)\n y = Relu(a)").replace(
             "x) =>", "x, float[2] v) =>"
         ),
