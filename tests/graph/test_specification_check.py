@@ -50,8 +50,12 @@ def test_shapes_that_contradict_each_other_are_a_doubt() -> None:
 @pytest.mark.parametrize(
     ("text", "where", "why"),
     [
-        ("g (float[2,4] x) => (float[2,3] y) { a = Relu(x) [neg] y = Neg(a) }", "Neg neg", "gives 4 in dimension 1"),
-        ("g (float[2,4] x) => (int64[2,4] y) { y = Neg(x) }", "Neg -> y", "gives float, but the file declares int64"),
+        ("g (float[2,4] x) => (float[2,3] y) { a = Relu(x) [neg] y = Neg(a) }", "Neg neg", "computes 4 in dimension 1"),
+        (
+            "g (float[2,4] x) => (int64[2,4] y) { y = Neg(x) }",
+            "Neg -> y",
+            "computes float, but the file declares int64",
+        ),
         (
             "g (float[2,4] x) => (float[2,4] y) <float[3] w = {1,2,3}> { y = Add(x, w) }",
             "the weight w",
@@ -64,12 +68,12 @@ def test_shapes_that_contradict_each_other_are_a_doubt() -> None:
                 "else_branch = e () => (float[3] v) { v = Abs(x) }> }"
             ),
             "Abs -> v",
-            "gives 2 in dimension 0",
+            "computes 2 in dimension 0",
         ),
         (
             "g (float[2,4] x, int64[2] to) => (float[3,4] y) <int64[2] s = {2,4}> { a = Neg(x) y = Reshape(a, s) }",
             "Reshape -> y",
-            "gives 2 in dimension 0, but the file declares 3",
+            "computes 2 in dimension 0, but the file declares 3",
         ),
     ],
 )
@@ -159,7 +163,7 @@ def test_a_newer_operator_than_the_opset_names_the_opset_to_declare(
     with refused("model/invalid") as refusal:
         check(load("m.onnx"), where="m.onnx")
     exist = f"{name} exists since opset {opset}, Mish exists since opset 18"
-    assert refusal.problem.why.endswith(f". The file declares opset 17, and {exist}")
+    assert refusal.problem.why.endswith(f". The file declares opset 17, but {exist}")
     assert refusal.problem.fix.startswith(f"declare opset {opset}: ")
     exec(shlex.split(refusal.problem.fix.split("`")[1])[2])
     assert onnx.load("m.onnx").opset_import[0].version == 17, "the given file stays as it was"
@@ -206,7 +210,7 @@ def test_an_attribute_of_another_opset_names_the_opset_or_goes(
     onnx.save(onnx.parser.parse_model(f'<ir_version: 7, opset_import: ["": 13]> {text}'), "m.onnx")
     with refused("model/invalid") as refusal:
         check(load("m.onnx"), where="m.onnx")
-    assert refusal.problem.why.endswith(f". The file declares opset 13, and {has}")
+    assert refusal.problem.why.endswith(f". The file declares opset 13, but {has}")
     assert refusal.problem.fix.startswith(fix)
     exec(shlex.split(refusal.problem.fix.split("`")[1])[2])
     assert check(load("m-fixed.onnx"), where="m-fixed.onnx") == ()

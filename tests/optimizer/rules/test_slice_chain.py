@@ -71,7 +71,10 @@ REFUSED = {
             "y)", "y, float[I,J,K] z)", 1
         ),
     ),
-    "2: an output": ("other nodes also read", slices((0, 3, 1, 1), (2, 5, 2, 1)).replace("y)", "y, float[I,J,K] v1)", 1)),
+    "2: an output": (
+        ("other nodes also read"),
+        slices((0, 3, 1, 1), (2, 5, 2, 1)).replace("y)", "y, float[I,J,K] v1)", 1),
+    ),
 }
 
 
