@@ -124,7 +124,7 @@ def test_equal_branch_shapes() -> None:
         )
     assert told(profile, branches("x", "z", "float[n] x, float[m] z"))[0] == (
         "unknown",
-        "the branches give [n] and [m], which may differ",
+        "the branches return [n] and [m], which may differ",
     )
     assert told(profile, branches("x", "z", "float[n,2] x, float[n,2] z"))[0] == FITS
     assert told(profile, branches("x", "z", "float[] x, float[2] z"))[0][0] == "unknown"
