@@ -19,10 +19,10 @@ def part(to: str, layers: str, after: float = 1.0) -> Quantisation:
 @pytest.mark.parametrize(
     ("to", "layers", "text"),
     [
-        ("int8", "wwkk", "no layer computes in int8; 2 of 4 keep int8 weights only"),
-        ("int8", "wkk", "no layer computes in int8; 1 of 3 keeps int8 weights only"),
-        ("int8-nncf", "ccww", "2 of 4 layers compute in int8; 2 keep int8 weights only"),
-        ("int8", "cwk", "1 of 3 layers computes in int8; 1 keeps int8 weights only"),
+        ("int8", "wwkk", "no layer computes in int8; 2 of 4 store only their weights in int8"),
+        ("int8", "wkk", "no layer computes in int8; 1 of 3 stores only its weights in int8"),
+        ("int8-nncf", "ccww", "2 of 4 layers compute in int8; 2 store only their weights in int8"),
+        ("int8", "cwk", "1 of 3 layers computes in int8; 1 stores only its weights in int8"),
         ("int8", "cck", "2 of 3 layers became int8"),
         ("float16", "cc", "2 of 2 layers became float16"),
     ],

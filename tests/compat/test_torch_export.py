@@ -181,7 +181,9 @@ def test_what_differs_is_not_written(tmp_path: Path) -> None:
 
 
 def test_what_the_check_cannot_tell_says_how_to_write_it_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    unsure = Problem("verify/cannot-tell", "the check cannot tell whether the two are equal", fix="give inputs")
+    unsure = Problem(
+        "verify/cannot-tell", ("the check cannot decide whether the two models are equal"), fix="give inputs"
+    )
     result = Result(Report("export", Verdict.CANNOT_TELL, problems=(unsure,)))
     monkeypatch.setattr("onnxsmith.compat.functions.torch_export.export", lambda *args, **options: result)
     said = refused(small(), X)

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError
 
-WRONG = "y was declared as float[batch,16] and is"
+WRONG = "y was declared as float[batch,16], but is"
 INSIDE = "1 intermediate tensor was declared with a wrong shape or dtype"
 
 

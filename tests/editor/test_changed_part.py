@@ -71,7 +71,7 @@ def test_a_removed_identity_is_compared_where_the_graph_changed(tmp_path: Path) 
     assert [(one.name, one.exact, bool(one.compared)) for one in part.outputs] == [
         ("m", True, True), ("y", True, False), ("z", True, False),
     ]  # fmt: skip
-    assert part.notes[0].startswith("compared where the graphs differ, 2 nodes and 1, at m, equal to the bit")
+    assert part.notes[0].startswith("compared where the graphs differ, 2 nodes and 1, at m: bit-identical")
     assert part.power is not None
     assert not part.power.shortcoming()
     assert len((part.sizes or {})["n"]) > 2

@@ -257,7 +257,9 @@ def test_a_registration_goes_behind_the_last_line() -> None:
     assert first.rung == "register"
     assert first.code.startswith('import onnxsmith\n\n\n@onnxsmith.register("planted::damped")\ndef ')
     count = len(path.read_text().splitlines())
-    assert f"after line {count} of {path}, the last:" in "".join(str(one) for one in report.part(Diagnosis).blocks())
+    assert f"after line {count} of {path}, its last line:" in "".join(
+        str(one) for one in report.part(Diagnosis).blocks()
+    )
 
 
 class Twice(torch.nn.Module):

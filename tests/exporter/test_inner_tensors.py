@@ -136,7 +136,7 @@ def test_a_wrong_weight_that_no_output_shows_is_named(place: int, fault: str, as
     said = with_inside(found, program, example, wrong, *rest)
     assert not said.equal
     assert said.inside == 0
-    assert "differs from the module's, and no output shows it" in said.unsure[-1]
+    assert "differs from the module's, but no output shows this" in said.unsure[-1]
 
 
 def test_a_wrong_attribute_that_no_output_shows_is_named(asked: tuple[Any, ...]) -> None:

@@ -116,7 +116,7 @@ CASES = [
         "onnxsmith diff m.onnx m2",
         {"m.onnx": NET, "m2.onnx": NET},
         by_hand="onnxsmith diff m.onnx m2.onnx",
-        says=["'m2.onnx', which is there"],
+        says=["'m2.onnx', which exists"],
     ),
 ]
 

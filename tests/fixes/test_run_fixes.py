@@ -157,7 +157,7 @@ CASES = [
         "onnxsmith simplify m.onnx -o s.onnx --set-dim x:0=4",
         {"m.onnx": FIXED},
         by_hand="onnxsmith simplify m.onnx -o s.onnx",
-        says=["leave it out; or make the axis dynamic first"],
+        says=["remove this option, or make the axis dynamic first"],
         name="a fixed size",
     ),
     Case(

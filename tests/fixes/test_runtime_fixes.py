@@ -124,7 +124,7 @@ CASES: list[Case | Call] = [
         by_hand=f"{RUN} --runtime reference",
         says=['pip install "onnxsmith[iree]"'],
     ),
-    Call("runtime/closed", closed, opened, ["keep every call inside of the session's with block"]),
+    Call("runtime/closed", closed, opened, ["make every call inside the session's with block"]),
     Call("runtime/bad-limit", lambda: limited("lots"), lambda: limited("16GB"), ["16GB"]),
     Call("runtime/memory", lambda: squared("400MB"), lambda: squared("8GB"), ["ONNXSMITH_MEMORY_LIMIT=8GB"]),
     Call("doctor/core-missing", lambda: found({}, without="onnx-ir"), lambda: found({}), ["`pip install onnx-ir`"]),

@@ -48,7 +48,7 @@ CASES = [
         f"{RUN} --dim seq=10 --dim past=10",
         {"m.onnx": JOINED},
         by_hand=f"{RUN} --dim seq=10",
-        says=["leave --dim past out"],
+        says=["remove --dim past"],
         name="two sizes that contradict",
     ),
     Case(

@@ -169,7 +169,7 @@ CASES = [
         "onnxsmith compare values.safetensors m.onnx --from a",
         {"m.onnx": CHAIN, "values.safetensors": dumped},
         by_hand="onnxsmith compare values.safetensors m.onnx",
-        says=["leave --from and --to out"],
+        says=["remove --from and --to"],
     ),
     Case(
         "compare/no-part",

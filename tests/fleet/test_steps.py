@@ -166,7 +166,7 @@ def test_a_shortage_names_the_limit_that_was_in_force(monkeypatch: pytest.Monkey
     found = _call_limits.shortage("tract", 6 * 10**9, "", "bad_alloc", of_plan=True).problem
     assert found.what.endswith("6 GB that memory_limit of the plan allows")
     found = _call_limits.shortage("tract", 17 * 10**9, "", "bad_alloc", asked=25 * 10**9).problem
-    assert "17 GB: the share that it may take of the memory that this machine had free" in found.what
+    assert "17 GB: the share of this machine's free memory that the process may use" in found.what
     assert MEMORY not in found.fix
     assert "end other programs" in found.fix
     for limit, asked in (17, 25), (6, 6):

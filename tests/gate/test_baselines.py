@@ -463,4 +463,4 @@ def test_a_wrong_declaration_is_a_note(tmp_path: Path) -> None:
     head = '<ir_version: 10, opset_import: ["": 20]> '
     save(from_text(head + "g (float[b,t] x) => (float[b,7] y) { y = Neg(x) }"), tmp_path / "m.onnx")
     report = verbs.record([tmp_path / "m.onnx"], tmp_path / "baseline.json", NO_TIME)
-    assert any("y was declared as float[b,7] and is" in note for note in report.notes)
+    assert any("y was declared as float[b,7], but is" in note for note in report.notes)

@@ -240,7 +240,7 @@ def test_a_changed_record_is_noticed(name: str) -> None:
 
 def test_the_time_for_planted_faults_explains_their_number() -> None:
     recorded()
-    limited = "left out to save time, a thorough verification (--thorough) has it: 5 of 10 weights"
+    limited = "left out to save time (a thorough verification includes this: --thorough): 5 of 10 weights"
     edit(lambda data: data["compared"][0].update(notes=[limited]))
     edit(lambda data: data["compared"][0]["power"].update(tried=10))
     now = record_file.read(Path("r.json"))

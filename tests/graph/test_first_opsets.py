@@ -194,7 +194,7 @@ REFUSED = {
     "more dimensions": "(float[2,3] x, float[3] b) => (float[2,3] y) { y = Mul<broadcast=1, axis=2>(x, b) }",
     "order 2.5": "(float[2,3,4,5] x) => (float[2,3,1,1] y) { y = GlobalLpPool<p=2.5>(x) }",
     "repeats": "(float[4,5] x, float t) => (float[4,n] y) <float a = {1}> { y = Tile(x, t, a) }",
-    "names no dtype": '(float[4] x) => (float[4] y) { y = Cast<to="real">(x) }',
+    "is not the name of a dtype": '(float[4] x) => (float[4] y) { y = Cast<to="real">(x) }',
     "computed from an input": "(float[4,5] x, float[2] s) => (float[a,5] y, float[b,5] z) { y, z = Split(x, s) }",
 }
 

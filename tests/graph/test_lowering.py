@@ -250,21 +250,21 @@ REFUSED = {
             { s = Shape(z) y = Resize<mode="linear", coordinate_transformation_mode="asymmetric">(x, r, r, s) }""",
         11,
         9,
-        "it is resized to sizes, and opset 10 has scales only, which do not follow from these",
+        "the operator resizes to sizes, but opset 10 has only scales, which do not follow from these sizes",
     ),
     "a Resize that shrinks": (
         """g (float[1,2,4,6] x) => (float[1,2,2,6] y) <float[4] s = {1, 1, 0.5, 1}>
             { y = Resize<mode="linear">(x, s) }""",
         10,
         9,
-        "a scale is 0.5, and an Upsample only enlarges",
+        "a scale is 0.5, but an Upsample can only enlarge",
     ),
     "a cubic Resize": (
         """g (float[1,2,4,6] x) => (float[1,2,8,6] y) <float[4] s = {1, 1, 2, 1}, float[0] r = {}>
             { y = Resize<mode="cubic", coordinate_transformation_mode="asymmetric">(x, r, s) }""",
         11,
         10,
-        "`mode` is cubic, and opset 10 has nearest and linear only",
+        "`mode` is cubic, but opset 10 has only nearest and linear",
     ),
     "operands of two dtypes": (
         "g (float[3] x, double[3] e) => (float[3] y) { y = Pow(x, e) }",
@@ -312,7 +312,7 @@ REFUSED = {
         "g (int64[4] x) => (int64[4] y) { y = BitwiseNot(x) }",
         18,
         17,
-        "the specification gives no body",
+        "the specification has no body",
     ),
     "a dtype": ("g (bfloat16[4] x) => (bfloat16[4] y) { y = Round(x) }", 22, 21, "tensor(bfloat16) is allowed"),
     "a zero size": (

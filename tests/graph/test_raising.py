@@ -123,8 +123,8 @@ def test_a_change_that_cannot_be_made_is_an_error_with_the_node() -> None:
     )
     with pytest.raises(onnxsmith.OnnxsmithError) as caught:
         opset_conversion.convert(from_text(text), 21)
-    assert (
-        caught.value.problem.why == "Scan -> y: it runs over a batch of sequences, and since opset 9 over one sequence"
+    assert caught.value.problem.why == (
+        "Scan -> y: the operator runs over a batch of sequences, but since opset 9 it runs over one sequence"
     )
 
 

@@ -298,7 +298,7 @@ def test_what_one_message_cannot_hold_is_too_large(
     monkeypatch.setattr("onnxsmith.graph.files.save.ir.to_proto", fails)
     with refused("save/too-large") as refusal:
         save(holding(), tmp_path / "m.onnx")
-    assert refusal.problem.why.endswith("; one message ends at 2,147,483,647 bytes")
+    assert refusal.problem.why.endswith("; a protocol buffer message has at most 2,147,483,647 bytes")
 
 
 def test_descriptions_of_weights_go_with_them(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_full_disk_leaves_the_old_model(
     with refused("save/failed") as refusal:
         save(filled(NEW), tmp_path / "m.onnx", external_data=True)
     assert refusal.problem.what == "the disk is full"
-    assert refusal.problem.fix == "free some space and run it again; the old file is unchanged"
+    assert refusal.problem.fix == "free some space and run the command again; the old file is unchanged"
     assert names(tmp_path) == before
     assert numbers(tmp_path / "m.onnx") == {OLD}
 

@@ -44,14 +44,18 @@ def test_an_invalid_model_is_refused_with_the_reason(nodes: str, said: str, refu
 def test_shapes_that_contradict_each_other_are_a_doubt() -> None:
     (doubt,) = check(from_text(HEAD + "g (float[2,3] x) => (float[7] y) { y = Transpose(x) }"), where="m.onnx")
     assert (doubt.id, doubt.where) == ("model/shape-conflict", "m.onnx, Transpose -> y")
-    assert doubt.why.startswith("the operator gives 2 dimensions, and the file declares 1. ")
+    assert doubt.why.startswith("the operator computes 2 dimensions, but the file declares 1. ")
 
 
 @pytest.mark.parametrize(
     ("text", "where", "why"),
     [
-        ("g (float[2,4] x) => (float[2,3] y) { a = Relu(x) [neg] y = Neg(a) }", "Neg neg", "gives 4 in dimension 1"),
-        ("g (float[2,4] x) => (int64[2,4] y) { y = Neg(x) }", "Neg -> y", "gives float, and the file declares int64"),
+        ("g (float[2,4] x) => (float[2,3] y) { a = Relu(x) [neg] y = Neg(a) }", "Neg neg", "computes 4 in dimension 1"),
+        (
+            "g (float[2,4] x) => (int64[2,4] y) { y = Neg(x) }",
+            "Neg -> y",
+            "computes float, but the file declares int64",
+        ),
         (
             "g (float[2,4] x) => (float[2,4] y) <float[3] w = {1,2,3}> { y = Add(x, w) }",
             "the weight w",
@@ -64,12 +68,12 @@ def test_shapes_that_contradict_each_other_are_a_doubt() -> None:
                 "else_branch = e () => (float[3] v) { v = Abs(x) }> }"
             ),
             "Abs -> v",
-            "gives 2 in dimension 0",
+            "computes 2 in dimension 0",
         ),
         (
             "g (float[2,4] x, int64[2] to) => (float[3,4] y) <int64[2] s = {2,4}> { a = Neg(x) y = Reshape(a, s) }",
             "Reshape -> y",
-            "gives 2 in dimension 0, and the file declares 3",
+            "computes 2 in dimension 0, but the file declares 3",
         ),
     ],
 )
@@ -159,7 +163,7 @@ def test_a_newer_operator_than_the_opset_names_the_opset_to_declare(
     with refused("model/invalid") as refusal:
         check(load("m.onnx"), where="m.onnx")
     exist = f"{name} exists since opset {opset}, Mish exists since opset 18"
-    assert refusal.problem.why.endswith(f". The file declares opset 17, and {exist}")
+    assert refusal.problem.why.endswith(f". The file declares opset 17, but {exist}")
     assert refusal.problem.fix.startswith(f"declare opset {opset}: ")
     exec(shlex.split(refusal.problem.fix.split("`")[1])[2])
     assert onnx.load("m.onnx").opset_import[0].version == 17, "the given file stays as it was"
@@ -185,7 +189,7 @@ ODD = {
     "a default of opset 14": (
         "g (float[2,3,4] x) => (float[2,12] y) <int64[2] s = {2, -1}> { y = Reshape<allowzero = 0>(x, s) }",
         "Reshape has the attribute allowzero since opset 14",
-        "remove the attribute, which has its default: ",
+        "remove the attribute, which has its default value: ",
         13,
     ),
     "a value of opset 14": (
@@ -206,7 +210,7 @@ def test_an_attribute_of_another_opset_names_the_opset_or_goes(
     onnx.save(onnx.parser.parse_model(f'<ir_version: 7, opset_import: ["": 13]> {text}'), "m.onnx")
     with refused("model/invalid") as refusal:
         check(load("m.onnx"), where="m.onnx")
-    assert refusal.problem.why.endswith(f". The file declares opset 13, and {has}")
+    assert refusal.problem.why.endswith(f". The file declares opset 13, but {has}")
     assert refusal.problem.fix.startswith(fix)
     exec(shlex.split(refusal.problem.fix.split("`")[1])[2])
     assert check(load("m-fixed.onnx"), where="m-fixed.onnx") == ()

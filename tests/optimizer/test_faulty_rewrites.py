@@ -161,11 +161,17 @@ NATIVE = f"{REFUSES}: it failed FAIL : in Attention. Status Message: /src/core/h
     [
         (
             "b=0, t=64, seed 2, normal",
-            "empty inputs after it (b=0), which the original takes; with --dim b=1 none are tried",
+            (
+                "empty inputs after this rewrite (b=0), which the original accepts; with --dim b=1, no empty "
+                "inputs are tried"
+            ),
         ),
         (
             "b=10, seed 2, normal",
-            "an input after it (b=10, seed 2, normal) that the original takes: it failed FAIL : in Attention.",
+            (
+                "an input after this rewrite (b=10, seed 2, normal) that the original accepts: it failed FAIL : "
+                "in Attention."
+            ),
         ),
     ],
 )

@@ -88,7 +88,7 @@ def test_no_operator_is_made_for_which_onnxruntime_has_no_kernel() -> None:
     found = simple(SILU)
     assert found.model is not None
     assert [node.op_type for node in found.model.graph] == ["Sigmoid", "Mul"]
-    assert any("has no kernel for it: fuse/swish" in note for note in found.report.part(Simplification).notes)
+    assert any("has no kernel for them: fuse/swish" in note for note in found.report.part(Simplification).notes)
 
 
 @pytest.mark.parametrize("dtype", ["float", "float16"])
@@ -97,7 +97,7 @@ def test_nor_without_a_target(dtype: str) -> None:
     assert found.model is not None
     assert [node.op_type for node in found.model.graph] == ["Sigmoid", "Mul"]
     reasons = [entry.why_not for entry in found.report.part(Simplification).refused]
-    assert reasons == ["ONNX Runtime has no kernel for Swish, and would unfold it"]
+    assert reasons == ["ONNX Runtime has no kernel for Swish, and would expand the operator into others"]
 
 
 ATTENTION = """g (float[2,2,4,8] q, float[2,2,8,3] k, float[2,2,3,8] v) => (float[2,2,4,8] y) {

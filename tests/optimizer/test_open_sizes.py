@@ -79,4 +79,4 @@ def test_an_open_axis_is_not_opened_again(tmp_path: Path, refused: Refused) -> N
     )
     with refused("simplify/no-such-port") as refusal:
         onnxsmith.simplify(path, keep_open=["x:0=b"])
-    assert "open already" in refusal.problem.what
+    assert "dynamic already" in refusal.problem.what

@@ -61,7 +61,7 @@ REFUSED = {
         }""",
     ),
     "weights that another convolution shares": (
-        "fuse/conv-batchnorm", "the weights are used elsewhere",
+        "fuse/conv-batchnorm", "the weights are also used elsewhere",
         """g (float[N,1,4,4] x) => (float[N,1,4,4] y, float[N,1,4,4] z)
         <float[1,1,1,1] w = {2}, float[1] s = {3}, float[1] b = {1}, float[1] m = {0.5}, float[1] v = {0.9}> {
             a = Conv(x, w)\n y = BatchNormalization(a, s, b, m, v)\n n = Neg(x)\n z = Conv(n, w)

@@ -219,7 +219,7 @@ def test_nncf_has_a_memory_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     found = refusal.value.problem
     if found.id != "runtime/memory":
         assert found.id == "runtime/died", str(found)
-        assert "if memory was short (it may take 100 MB), allow more: ONNXSMITH_MEMORY_LIMIT=" in found.fix
+        assert "if memory was short (the process may use 100 MB), allow more: ONNXSMITH_MEMORY_LIMIT=" in found.fix
     else:
         assert found.what.startswith("NNCF needed more than")
 

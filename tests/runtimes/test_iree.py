@@ -366,7 +366,7 @@ CUMSUM = (
             "runtime/dtype-unsupported",
             "IREE's programs for the CPU have no function sin",
             "",
-            "its compiler expands such functions for float, but not for double",
+            "IREE's compiler expands such functions for float, but not for double",
         ),
         (
             "<unknown>:0: error: loc(\"graph:main\"): 'linalg.matmul' op inferred operand #1 to be 3, but found 2",

@@ -75,8 +75,8 @@ def test_nothing_is_computed_in_less_than_float() -> None:
     [
         ("(double[n] x) => (double[n] y) { y = Neg(x) }", "double"),
         ("(string[n] x) => (string[n] y) { y = Identity(x) }", "numbers"),
-        ("(float[n] x) => (seq(float[n]) y) { y = SequenceConstruct(x) }", "tensors only"),
-        ("(optional(float[n]) x) => (float[n] y) { y = OptionalGetElement(x) }", "tensors only"),
+        ("(float[n] x) => (seq(float[n]) y) { y = SequenceConstruct(x) }", "returns only tensors"),
+        ("(optional(float[n]) x) => (float[n] y) { y = OptionalGetElement(x) }", "returns only tensors"),
     ],
 )
 def test_what_it_has_not_is_refused(body: str, named: str, refused: Refused) -> None:

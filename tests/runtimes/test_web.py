@@ -117,8 +117,8 @@ def test_outputs_keep_their_order_and_names() -> None:
     ("body", "named"),
     [
         ("(bfloat16[n] x) => (bfloat16[n] y) { y = Identity(x) }", "bfloat16"),
-        ("(float[n] x) => (seq(float[n]) y) { y = SequenceConstruct(x) }", "tensors only"),
-        ("(optional(float[n]) x) => (float[n] y) { y = OptionalGetElement(x) }", "tensors only"),
+        ("(float[n] x) => (seq(float[n]) y) { y = SequenceConstruct(x) }", "returns only tensors"),
+        ("(optional(float[n]) x) => (float[n] y) { y = OptionalGetElement(x) }", "returns only tensors"),
     ],
 )
 def test_what_it_has_not_is_refused(body: str, named: str, refused: Refused) -> None:

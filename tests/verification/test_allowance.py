@@ -173,7 +173,7 @@ def test_integers_may_change_in_eight_times_as_many_places_as_rounding_changes_t
 
 
 def test_a_shape_that_rounding_changes_cannot_decide() -> None:
-    for unsteady, ill in (("shape [2] became [3]", "rounding alone decides it: shape [2] became [3]"), ("", "")):
+    for unsteady, ill in (("shape [2] became [3]", "rounding alone decides this: shape [2] became [3]"), ("", "")):
         noise = _Moves(Movement(0.0, 0.0, 0.0, 0, unsteady))
         found, allowed = Allowance({"y": WIDE}, noise).judged(ONES, "y", np.zeros(3, np.float32))
         assert found.reason == "shape [2] became [3]"

@@ -32,7 +32,7 @@ FAR = RNG.standard_normal((3, 256)).astype(np.float32) + np.float32(30)
 def test_two_ways_to_a_variance_are_not_different_where_one_of_them_loses_digits() -> None:
     result = compare(from_text(TWO_PASSES), from_text(ONE_PASS), inputs={"x": FAR})
     assert result.report.verdict is Verdict.DONE, result.report.headline
-    assert "; the given input says nothing about output 'y'" in result.report.headline
+    assert "; the given input could not decide about output 'y'" in result.report.headline
 
 
 def test_they_cannot_be_told_apart_where_nothing_else_was_compared() -> None:
@@ -133,9 +133,9 @@ ONE = (1.0, 1.0)
     ("exact", "reference", "value", "tolerance", "said"),
     [
         # the scale of an element is the root mean square, 1, and the element itself, 1: 0.002 is 1.0e-03 of it
-        (ONE, np.float32([1.002, 1]), np.float32([1.001, 1]), 1e-6, "5.0e-04 of its scale, the reference 1.0e-03"),
+        (ONE, np.float32([1.002, 1]), np.float32([1.001, 1]), 1e-6, "5.0e-04 of its scale, the reference by 1.0e-03"),
         (ONE, np.float32([1.002, 1]), np.float32([1.003, 1]), 1e-6, ""),
-        (ONE, np.float32([1.002, 1]), np.float32([1.003, 1]), 2e-3, "1.5e-03 of its scale, the reference 1.0e-03"),
+        (ONE, np.float32([1.002, 1]), np.float32([1.003, 1]), 2e-3, "1.5e-03 of its scale, the reference by 1.0e-03"),
         (ONE, np.float32([1.01, 1]), np.float32([1.001, 1]), 1e-6, ""),  # 5e-3 is over 2^-8: no usable reference
         (ONE, np.float32([1.002, 1]), np.int64([1, 1]), 1e-6, ""),
         (ONE, np.float32([1.002, 1]), [np.float32([1.001, 1])], 1e-6, ""),

@@ -46,7 +46,10 @@ def test_few_faults_are_planted_without_time_and_the_report_says_so() -> None:
     assert found.power is not None
     assert found.power.tried == 1 + LEAST
     left = MOST - 1 - LEAST
-    said = f"left out to save time, a thorough verification (--thorough) has it: {left} of {MOST - 1} faults in weights"
+    said = (
+        f"left out to save time (a thorough verification includes this: --thorough): {left} of {MOST - 1} faults "
+        "in weights"
+    )
     assert said in found.notes
 
 
@@ -85,7 +88,7 @@ def test_nodes_that_differ_are_looked_at_however_little_time_there_is(tmp_path: 
         save(from_text(SWAPPED.replace("Op", op)), file)
     default, thorough = (onnxsmith.compare(*files, thorough=one).report for one in (False, True))
     assert default.verdict.value == thorough.verdict.value == "cannot-tell"
-    assert "is Cos in one and Sin in the other" in default.problems[0].what
+    assert "is Cos in one model and Sin in the other" in default.problems[0].what
 
 
 def test_items_are_chosen_evenly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,10 +170,10 @@ def dies_of_empty(feeds: Feeds) -> Outputs:
 def test_another_runtime_need_not_take_what_is_empty(answer: Answer) -> None:
     part = verify(fake(negative), fake(answer, "other"), plan(), {})
     assert part.equal
-    assert part.untried == ("n = 0 is not taken by other",)
+    assert part.untried == ("n = 0 is not accepted by other",)
     assert 0 not in (part.sizes or {})["n"]
     said = {refuses_empty: "nothing empty", dies_of_empty: "crashed"}[answer]
-    assert f"n = 0 is not taken by other: {said}" in part.notes
+    assert f"n = 0 is not accepted by other: {said}" in part.notes
 
 
 def test_another_runtime_may_answer_differently_to_what_is_empty() -> None:
@@ -263,7 +263,9 @@ def test_each_number_that_the_graph_compares_an_input_with_is_fed_or_said_to_be_
     assert not [note for note in found.notes if "compares with" in note]
     found = explorer(without_8000)
     assert 8000 not in {int(np.asarray(run.feed.values["rate"])) for run in found.runs()}
-    assert "rate = 8000, which the graph compares with, was refused at every size that was tried" in found.notes
+    assert (
+        "rate = 8000 is a value to which the graph compares rate, but it was refused at every size that was tried"
+    ) in found.notes
     masks = [np.asarray(run.feed.values["mask"]) for run in found.runs()]
     assert any(len(np.unique(mask)) > 1 for mask in masks)  # each element gets its own choice once
 

@@ -61,7 +61,7 @@ def test_a_model_that_is_nothing_else_cannot_be_verified() -> None:
         verify_models(from_text(text), from_text(text.replace("mine.Op(x, r)", "mine.Other(x, r)")))
 
 
-OUTSIDE = "the parts around nodes that no runtime here runs"
+OUTSIDE = "only the parts around them were verified"
 PARTS = {
     "in a branch": """g (float[3] x, bool c) => (float[3] y) {{ a = {}(x)\n b = If(c) <
         then_branch = t () => (float[3] p) {{ p = mine.Op(a) }}, else_branch = e () => (float[3] q) {{ q = Neg(a) }}>

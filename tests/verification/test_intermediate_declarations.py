@@ -43,7 +43,7 @@ def test_a_wrong_declaration_is_replaced(
 ) -> None:
     made, value = model(name, dtype, shape)
     assert wrong_intermediates(made) == "1 intermediate tensor is declared with a wrong shape or dtype"
-    assert correct_intermediates(made).endswith("declared with a wrong shape or dtype: corrected")
+    assert correct_intermediates(made).endswith("declared with a wrong shape or dtype, which was corrected")
     assert value.shape is not None
     assert [dim if isinstance(dim, int) else dim.value for dim in value.shape] == right
     assert value.dtype == (ir.DataType.INT64 if name == "c" else ir.DataType.FLOAT)

@@ -114,7 +114,7 @@ def test_tensors_in_the_middle_decide_where_the_outputs_cannot() -> None:
     sure = network(2, end=ROUGH)
     found = verify_models(sure, sure)
     assert found.equal
-    assert any("intermediate tensors agree" in note for note in found.notes)
+    assert any("intermediate tensors also agree" in note for note in found.notes)
     wrong = changed(sure, "w0", weight(sure, "w0") * np.float32(1.02))
     assert not verify_models(sure, wrong).equal
 

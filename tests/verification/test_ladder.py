@@ -120,7 +120,7 @@ def test_the_power_is_that_of_the_rung_which_decides() -> None:
         found = climbed(Scripted(**{way: replace(SURE, outputs=outputs)}), replace(UNSURE, outputs=outputs[:1]))
         assert found.power is SURE.power
         assert len(found.outputs) == 1
-        assert ("2 intermediate tensors agree" in found.notes[0]) == (way == "opened")
+        assert ("2 intermediate tensors also agree" in found.notes[0]) == (way == "opened")
 
 
 def test_other_seeds_are_tried_until_one_decides() -> None:
@@ -144,7 +144,7 @@ def test_tensors_inside_that_differ_are_named() -> None:
     assert found.unsure == (*UNSURE.unsure, APART.shortcoming)
     found = climbed(Scripted(inside=replace(AGREE, power=CANNOT)), UNSURE)
     assert found.unsure == UNSURE.unsure
-    assert "show too little as well" in found.notes[0]
+    assert "also show too little" in found.notes[0]
     assert climbed(Scripted(inside=AGREE), UNSURE).inside == 3
 
     def raises() -> Any:

@@ -135,7 +135,7 @@ def test_an_output_that_changes_from_run_to_run_decides_nothing_unless_it_failed
         "no input could decide about output 'y': on shaky: it changes from run to run on this input",
     )
     (note,) = found.notes
-    assert note.startswith("output 'y' was left out on 1 input that said nothing about it, first shaky: it changes")
+    assert note.startswith("output 'y' was left out on 1 input that could not decide about it, first shaky: it changes")
     assert not found.exact
     steady = checks(unsteady=lambda one: {"y"} if one.feed.label == "shaky" else set())
     steady.add(run("steady"), {"y": FAR}, None)
@@ -144,7 +144,7 @@ def test_an_output_that_changes_from_run_to_run_decides_nothing_unless_it_failed
     assert (result.equal, result.worst_abs) == (False, 5.0)
 
 
-@pytest.mark.parametrize(("generated", "untried"), [(True, ()), (False, ("mine says nothing about output 'y'",))])
+@pytest.mark.parametrize(("generated", "untried"), [(True, ()), (False, ("mine could not decide about output 'y'",))])
 def test_an_input_that_rounding_decides_is_left_out(generated: bool, untried: tuple[str, ...]) -> None:
     found = checks(1.0, "it is ill")
     found.add(run("mine", generated=generated), {"y": FAR}, None)
@@ -263,7 +263,7 @@ def test_a_vanishing_scale_is_weak() -> None:
 @pytest.mark.parametrize(
     ("dtype", "tolerance", "why"),
     [
-        ("float", 2.0**-13, "0.00012 follows from how far an ulp in inputs and weights moves the output"),
+        ("float", 2.0**-13, "0.00012 follows from how far a change of one ulp in inputs and weights moves the output"),
         ("int64", 0.0, ""),
     ],
 )

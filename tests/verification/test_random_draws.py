@@ -111,7 +111,7 @@ def test_what_cannot_be_told_apart_is_in_the_headline() -> None:
     assert found is not None
     assert "independently" in found.untried
     part = verify_models(from_text(head() + text), from_text(head() + other))
-    assert "independently drawn random numbers were not tested" in part.untried
+    assert "models that draw their random numbers independently were not compared" in part.untried
 
 
 def test_dropout_draws_where_it_may_be_training() -> None:

@@ -115,7 +115,7 @@ def test_all_are_large_together_once(takes: Callable[..., bool], large: tuple[in
 
 def test_a_size_that_is_the_sum_of_two_others_stays_it() -> None:
     found = Resized(THREE, lambda p, q, t: p + q == t, p=2, q=3, t=5)
-    assert found.resizer.notes == ["dimension t is taken as the sum of p and q only"]
+    assert found.resizer.notes == ["dimension t was always chosen as the sum of p and q"]
     assert found.resizer.tied == [["p", "q", "t"]]
     assert {(3, 1, 4), (1, 6, 7), (4, 5, 9)} <= set(found.runs)
     other = Resized(THREE, lambda p, q, t: p + q == t, p=2, q=3, t=4)
@@ -151,5 +151,5 @@ def test_a_number_that_is_too_dear_is_said(width: int, is_dear: bool) -> None:
         "<int64[1] s = {0}, int64[1] e = {99}, int64[1] a = {0}> { z = Neg(x) y = Slice(z, s, e, a) }"
     )
     found = Resized(text, lambda *_: True, n=1)
-    said = "n was not tried above 99, a number in the graph: it would be too large"
+    said = "n was not tried above 99, which is a number in the graph: the run would be too large"
     assert (said in found.resizer.untried) == is_dear

@@ -72,6 +72,6 @@ def test_three_clauses_are_shown_and_the_symbols_of_the_others_counted() -> None
     sizes = {"a": [1], "b": [2], "c": [3], "d": [4], "e": [4], "f": [5]}
     shown = [f"{symbol} was tried at {size} only" for symbol, size in (("a", 1), ("b", 2), ("c", 3))]
     found = runs(**sizes)
-    assert untried_clauses(found, found[0], []) == [*shown, "3 other axes were limited, too"]
+    assert untried_clauses(found, found[0], []) == [*shown, "3 other axes were also limited"]
     three = runs(a=[1], b=[2], c=[3])
     assert untried_clauses(three, three[0], []) == shown

@@ -70,9 +70,9 @@ def test_reports(folder: Path, kind: str) -> None:
     [
         ("", "the file is empty"),
         ("hello, not json", "it is not JSON, from line 1 on"),
-        ("[]", "it is JSON, but a list"),
-        ("null", "it is JSON, but not an object"),
-        ('{"a": 1}', "it is JSON without the fields of a report: schema, command, verdict, parts"),
+        ("[]", "the file is JSON, but contains a list"),
+        ("null", "the file is JSON, but contains null"),
+        ('{"a": 1}', "the file is JSON, but lacks these fields of a report: schema, command, verdict, parts"),
         ('{"to": "float16", "keep": ["first"]}', "it is a list of nodes to keep"),
     ],
 )
@@ -88,7 +88,7 @@ def test_a_damaged_field_is_named_without_the_words_of_python(folder: Path) -> N
         ({"models": [{"path": 3}]}, "0.path: "),
         ({"verdict": "odd"}, "'odd' is not a valid Verdict"),
         ({"parts": [{"kind": "values"}]}, "Values: model: Field required"),
-        ({"parts": [3]}, "a field has not the form"),
+        ({"parts": [3]}, "a field does not have the form"),
     ):
         (folder / "r.json").write_text(json.dumps(good() | change))
         found = problem_of(folder, View("m.onnx", with_=("r.json",)))

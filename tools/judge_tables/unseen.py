@@ -18,7 +18,7 @@ from onnxsmith.targets.judges.base import Judge
 
 _UNKNOWN = re.compile(
     r"does not know the operator|does not have the operator|Plugin not found|is not a registered function/op|"
-    r"No Op registered for|it has no conversion for the operator|UNSUPPORTED_NODE: \w+(;|$)"
+    r"No Op registered for|has no conversion for the operator|UNSUPPORTED_NODE: \w+(;|$)"
 )
 """What targets say of an operator that they do not know; anything else may be about the made-up operands."""
 _BY_NAME = "UNSUPPORTED_NODE: "

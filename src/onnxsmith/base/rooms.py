@@ -61,7 +61,7 @@ def classes(room: str, base: type[T]) -> dict[str, type[T]]:
                     "room/clash",
                     f"two members of {room} are called {id_!r}",
                     where=f"{found[id_].__module__} and {kind.__module__}",
-                    why="the id of a member is its file's name, or among several in a file its class's name",
+                    why="the id of a member is the name of its file, or of its class if the file has several members",
                     fix="rename one of them",
                 )
             found[id_] = kind
@@ -143,8 +143,8 @@ def _members_of(module: ModuleType, path: str, base: type[T]) -> dict[str, type[
             "room/no-member",
             f"{module.__name__} defines no member",
             where=str(module.__file__),
-            why=f"each module of a room holds at least one subclass of {base.__name__}",
-            fix="start the name of the module with an underscore, if it helps members in other files",
+            why=f"each module of a room needs at least one subclass of {base.__name__}",
+            fix="start the name of the module with an underscore if it only contains code for members in other files",
         )
     if len(defined) == 1:
         return {path: defined[0]}

@@ -50,7 +50,7 @@ class Save:
     decides by their size if there is no input file. `write_unsure` writes the result even if the verdict is
     `cannot-tell`."""
 
-    external_data: bool | None = option("keep weights in a second file; default: as the input does, or by size")
+    external_data: bool | None = option("keep weights in a second file; default: as in the input file, or by size")
     write_unsure: bool = flag("write the file even if the check cannot tell whether the models are equal")
 
 

@@ -80,7 +80,7 @@ def of_one(ratio: float, decimals: int = 2) -> str:
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?))?B?", re.IGNORECASE)
-SIZE_UNITS = "B, KB, MB, GB and TB, each 1000 of the one before; or KiB, MiB, GiB and TiB, each 1024"
+SIZE_UNITS = "B, KB, MB, GB and TB, each 1000 times the one before; or KiB, MiB, GiB and TiB, each 1024 times"
 """Says which units `byte_count` reads."""
 
 

@@ -51,7 +51,7 @@ class Evaluation:
         self._runs += 1
         if self._runs > _MOST_RUNS:
             for node in computable:
-                self._refuse(node, "too many operators failed before; the rest was not tried")
+                self._refuse(node, "too many operators failed before, so the rest was not tried")
             return found
         try:
             outputs = _run(_batch(self._model, computable, wanted, known), self._runtime or runtimes.default())

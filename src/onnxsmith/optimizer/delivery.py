@@ -66,7 +66,7 @@ class Delivery:
 
 def _why_not(verification: Verification) -> str:
     if verification.unsure:
-        return "the check cannot tell whether the simplified model is equal; --write-unsure writes it anyway"
+        return "the check cannot decide whether the simplified model is equal; --write-unsure writes it anyway"
     return "the simplified model differs from the original"
 
 
@@ -109,7 +109,9 @@ def _bit_exact(delivery: Delivery, run: faulty_rewrites.Simplify) -> Delivered |
     return found if found.verification.equal else None
 
 
-_BIT_EXACT = "only bit-exact rewrites were used: with others the check could not tell rounding from a fault"
+_BIT_EXACT = (
+    "only bit-exact rewrites were used: with other rewrites, the check could not distinguish rounding from a fault"
+)
 
 
 def _without_culprits(

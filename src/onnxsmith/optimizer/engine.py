@@ -69,7 +69,7 @@ def apply(state: State, rules: Mapping[str, Rule], *, spare_quantisers: bool = F
     return fired
 
 
-_GROWS = "constants that others read, too, would be stored twice: {:,} bytes, more than --max-growth leaves"
+_GROWS = "constants that other nodes also read would be stored twice: {:,} bytes, more than --max-growth leaves"
 
 
 def _served(state: State, rule: Rule, match: Match | NoMatch, node: ir.Node) -> Match | NoMatch:

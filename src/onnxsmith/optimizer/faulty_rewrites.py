@@ -99,7 +99,7 @@ def _refused(bad: OutputCheck) -> str:
     input is empty."""
     empty = re.findall(r"[^,\s]+=0(?=,|$)", bad.where)
     if empty:
-        said = f"empty inputs after it ({', '.join(empty)}), which the original takes"
-        return f"{_REFUSED} {said}; with --dim {empty[0].partition('=')[0]}=1 none are tried"
+        said = f"empty inputs after this rewrite ({', '.join(empty)}), which the original accepts"
+        return f"{_REFUSED} {said}; with --dim {empty[0].partition('=')[0]}=1, no empty inputs are tried"
     said = _NATIVE.sub("", bad.reason.removeprefix(REFUSES).strip(": "))
-    return f"{_REFUSED} an input after it ({bad.where}) that the original takes: {said}"
+    return f"{_REFUSED} an input after this rewrite ({bad.where}) that the original accepts: {said}"

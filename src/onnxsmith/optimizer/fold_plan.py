@@ -87,7 +87,7 @@ class FoldPlan:
             return False
         # refused, not ignored, so that the report names the weight
         if self._spare_narrow and _widening(node) > self._slack:
-            return self._refuse_node(node, "it widens a weight that is stored narrow")
+            return self._refuse_node(node, "the node widens a weight that is stored in fewer bits")
         if _is_read_transposed(node):
             return False  # a rule turns Transpose and MatMul into a Gemm, without a transposed copy of the weight
         training = node.attributes.get("training_mode")

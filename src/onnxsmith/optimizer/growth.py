@@ -46,12 +46,14 @@ def note(added: int, denied: int, nodes: int, nbytes: int, least: int) -> list[s
     `nodes` that were not folded, because they would add `denied` bytes."""
     notes = []
     if added > _SHARE * nbytes:
-        notes.append(f"folded constants made the weights {added:,} bytes larger; --max-growth 0 leaves them as nodes")
+        notes.append(
+            f"folded constants made the weights {added:,} bytes larger; --max-growth 0 keeps the nodes instead"
+        )
     if denied and nodes:
         share = _ceiling((added + denied) / max(1, least))
         notes.append(
-            f"nodes of constants that stay: {nodes}; folded they would make the weights {denied:,} bytes larger; "
-            f"--max-growth {share:g} folds them"
+            f"{nodes} nodes of constants were not folded, because this would make the weights {denied:,} bytes larger; "
+            f"--max-growth {share:g} folds these nodes"
         )
     return notes
 

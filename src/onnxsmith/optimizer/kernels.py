@@ -57,7 +57,7 @@ class Kernels:
 
     def refusal(self, op_type: str, version: int, dtype: ir.DataType | None) -> str:
         """Returns why a standard operator whose first input has this dtype must not be made at an opset: the runtime
-        has no kernel for it, and would unfold it. Returns "" if it has a kernel."""
+        has no kernel for it, and would expand the operator into others. Returns "" if it has a kernel."""
         key = op_type, version, dtype
         if key not in self._refusals:
             self._refusals[key] = self._refusal(*key)
@@ -71,7 +71,7 @@ class Kernels:
         if any(_takes_dtype(one, dtype, op_type, "", version) for one in kernels):
             return ""
         which = f" with {dtype.name.lower()}" if kernels and dtype is not None else ""
-        return f"{self._runtime.title} has no kernel for {op_type}{which}, and would unfold it"
+        return f"{self._runtime.title} has no kernel for {op_type}{which}, and would expand the operator into others"
 
     def _lost(self, names: set[str], now: int, version: int) -> Iterator[str]:
         """Yields the operators that have a kernel at the opset `now` and none at `version`."""

@@ -55,7 +55,7 @@ def better(model: ir.Model, part: Simplification) -> tuple[ir.Model, tuple[str, 
     # the newest first: it also allows what the older ones allow
     for since in sorted(_wanted(part), reverse=True):
         if newest is not None and since > newest:
-            refusals.append(f"opset {since} was not tried: {runtimes.default()} reads {newest} here")
+            refusals.append(f"opset {since} was not tried: the installed {runtimes.default()} reads up to {newest}")
             continue
         try:
             return opsets.convert(model, since), tuple(refusals)

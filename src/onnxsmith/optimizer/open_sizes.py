@@ -55,7 +55,7 @@ def _refuse_closed(model: ir.Model, asked: dict[str, list[str]]) -> None:
                 f"{one.symbol} cannot stay dynamic: the graph itself fixes the size",
                 where=one.node,
                 why=f"at {one.size} the model runs; at {one.other}: {one.why}",
-                fix=f"open it first: `onnxsmith set-dim MODEL {again} -o open.onnx`, then simplify open.onnx",
+                fix=f"make it dynamic first: `onnxsmith set-dim MODEL {again} -o open.onnx`, then simplify open.onnx",
             )
 
 
@@ -77,7 +77,7 @@ def _read(model: ir.Model, text: str) -> tuple[str, list[tuple[ir.Value, int]]]:
         rank = "unknown" if value.shape is None else str(len(value.shape))
         raise _wrong(f"{found['input']} has no axis {axis}", f"its rank is {rank}", f"write {example}")
     if not isinstance(value.shape[axis], int):
-        raise _wrong(f"axis {axis} of {found['input']} is open already", "", "leave it out")
+        raise _wrong(f"axis {axis} of {found['input']} is dynamic already", "", "remove this option")
     return found["name"], [(value, axis)]
 
 
@@ -101,8 +101,10 @@ class Frozen:
         gone = self._count - (_count(after) if self._count else 0)
         if gone <= 0:
             return ()
-        said = f"{self._said}: {several(gone, 'Shape node')} went, and the sizes they computed are constants"
-        return (f"{said}. To keep the first axis open: --keep-open {shlex.quote(self._place)} (not tried)",)
+        said = (
+            f"{self._said}: {several(gone, 'Shape node')} removed, and the sizes that they computed are now constants"
+        )
+        return (f"{said}. To keep the first axis dynamic: --keep-open {shlex.quote(self._place)} (not tried)",)
 
 
 def _count(model: ir.Model) -> int:

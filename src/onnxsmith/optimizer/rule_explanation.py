@@ -83,7 +83,7 @@ def _asked(id_: str, rule: Rule | None, model: ir.Model, name: str) -> str:
         reason = signature_changes.told(match.reason, node)
         return f"{reason} ({match.where})" if match.where else reason
     if isinstance(match, Match):
-        ways = ["--only, --skip or --exactness left it out"]
+        ways = ["--only, --skip or --exactness excluded it"]
         ways += [f"it runs for the target {rule.target} only"] if rule.target else []
         ways += ["it runs with --contrib only"] if rule.domain else []
         return f"the rule would fire, but {', or '.join(ways)}"
@@ -121,7 +121,7 @@ _SHARES = {
     "share/nodes": "no earlier node of its graph has the same operator, attributes and inputs",
     "share/sizes": "its result is not provably the sizes of an earlier tensor",
 }
-_LEFT_OUT = "the step would change the node, but --only or --skip left it out"
+_LEFT_OUT = "the step would change the node, but --only or --skip excluded it"
 
 
 def step_names() -> tuple[str, ...]:

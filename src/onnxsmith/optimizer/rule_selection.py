@@ -79,7 +79,7 @@ def unknown(text: str, known: Iterable[str]) -> OnnxsmithError:
     """Returns the error for an unknown id. It suggests ids with the same words in another order or part."""
     ids = list(known)
     near = tensor_paths.near(text.strip("*/"), ids)
-    listed = "`onnxsmith explain all` lists all ids; a pattern such as 'fuse/*' takes several"
+    listed = "`onnxsmith explain all` lists all ids; a pattern such as 'fuse/*' selects several rules"
     return problem(
         "simplify/unknown-rule",
         f"there is no rule {text!r}",

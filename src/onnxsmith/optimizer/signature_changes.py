@@ -125,7 +125,7 @@ def replaceable(node: ir.Node) -> str:
     for one in (node, *(maker for maker in makers if maker is not None)):
         for value in one.inputs:
             if value is not None and value.is_initializer() and value.is_graph_input():
-                return f"; {value.name} is a graph input too, which a caller may replace (--fix-defaults)"
+                return f"; {value.name} is also a graph input, whose value a caller may replace (--fix-defaults)"
     return ""
 
 
@@ -163,7 +163,7 @@ def _fix_axis(value: ir.Value, axis: int, size: int) -> dict[str, int]:
         raise problem(
             "simplify/no-such-port",
             f"axis {axis} of the input {name!r} has the fixed size {was}",
-            fix=f"leave it out; or make the axis dynamic first: `onnxsmith set-dim MODEL "
+            fix=f"remove this option, or make the axis dynamic first: `onnxsmith set-dim MODEL "
             f"{shlex.quote(f'{name}:{axis}=n')} -o dynamic.onnx`, and simplify dynamic.onnx",
         )
     value.shape = ir.Shape([size if index == axis else dim for index, dim in enumerate(value.shape)])

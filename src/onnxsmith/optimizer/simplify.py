@@ -150,7 +150,7 @@ def simplify(
         except OnnxsmithError as error:
             if settings is None or not error.problem.id.startswith("runtime/"):
                 raise
-            raise error.at("", "write it unchecked: --no-verify; in Python verify=False") from error
+            raise error.at("", "write the file without a check: --no-verify; in Python verify=False") from error
     part, verification = found.part, found.verification
     more = newer_opset.note(part, opsets.of(found.model)) if target is None else ()
     part = replace(part, notes=(*narrowed, *conversion, *frozen.notes(found.model), *part.notes, *more))
@@ -217,7 +217,7 @@ class _Read:
         return replace(self, model=made, original=made), notes
 
 
-_SORTED = "; the nodes were not in an order in which they can run, and were sorted"
+_SORTED = "; the nodes were not in an order in which they can run, so they were sorted"
 
 
 def _read(source: Source, output: str | Path | None, where: str, inputs: Inputs, settings: Verify | None) -> _Read:
@@ -281,7 +281,7 @@ def _most_bytes(read: _Read, max_growth: float | None) -> float | None:
 def _question(made: ir.Model) -> str:
     """Asks in the headline whether defaults of inputs may become constants: rules and folding leave defaults alone."""
     count = len(defaults(made))
-    said = f"; {several(count, 'initializer')} can be replaced by a caller, so that no rule uses them"
+    said = f"; {several(count, 'initializer')} can be replaced by a caller, so no rule uses their values"
     return f"{said}: --fix-defaults makes them constants" if count else ""
 
 

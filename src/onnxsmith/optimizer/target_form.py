@@ -104,7 +104,7 @@ class ForTarget:
         before, least = model.ir_version, versions.least_ir(model)
         model.ir_version = max(self.ir_version, least)
         if least > self.ir_version:
-            return (f"{self.name} reads IR version {self.ir_version}, and the model needs {least}",)
+            return (f"{self.name} reads IR version {self.ir_version}, but the model needs {least}",)
         return (f"IR version {before} → {self.ir_version}, the newest that {self.name} reads",)
 
     def fitting(self, simplify: Simplify, skip: Sequence[str] = ()) -> Simplify:
@@ -134,7 +134,7 @@ class _Fitting:
         self._settled = True
         notes = self._target.at_ir_version(model)
         if self._left_out:
-            said = "refuses what they make, or has no kernel for it"
+            said = "refuses the operators that these rules create, or has no kernel for them"
             notes += (f"left out, because {self._target.name} {said}: {', '.join(self._left_out)}",)
         return model, replace(part, notes=(*part.notes, *notes))
 

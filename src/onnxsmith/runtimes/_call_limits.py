@@ -92,7 +92,7 @@ def left(limit: float) -> float:
     if rest <= 0:
         raise problem(
             "runtime/timeout",
-            f"the {end[1]:g} seconds for all runs of this check have passed",
+            f"all runs of this check together took longer than the limit of {end[1]:g} seconds",
             fix="give a smaller input, or name a faster runtime",
         )
     return min(limit, rest) if limit else rest
@@ -184,9 +184,9 @@ def beyond(limit: int, *, is_free: bool, of_plan: bool) -> str:
     if not limit:
         return "more memory than the machine has"
     if is_free:
-        return f"more than {size(limit)}: the share that it may take of the memory that this machine had free"
+        return f"more than {size(limit)}: the share of this machine's free memory that the process may use"
     by = "memory_limit of the plan" if of_plan else MEMORY if os.environ.get(MEMORY, "").strip() else ""
-    return f"more than the {size(limit)} that {f'{by} allows' if by else 'it may take'}"
+    return f"more than the {size(limit)} that {f'{by} allows' if by else 'the process may use'}"
 
 
 def setting(limit: str, *, of_plan: bool | None = None) -> str:
@@ -206,7 +206,7 @@ def perhaps_short(limit: int) -> str:
     """Returns further advice for a crash without a message: a library may also crash because it gets no memory."""
     if not limit:
         return ""
-    return f"; if memory was short (it may take {size(limit)}), {_more(limit, of_plan=OF_PLAN in os.environ)}"
+    return f"; if memory was short (the process may use {size(limit)}), {_more(limit, of_plan=OF_PLAN in os.environ)}"
 
 
 def _more(limit: int, said: str = "", *, of_plan: bool) -> str:
@@ -226,7 +226,7 @@ def _of_machine(said: str) -> str:
     """Returns advice where the free memory of the machine was the limit: a higher limit would change nothing."""
     if _is_too_large(said):
         return _other_machine()
-    return "end other programs and run fewer at the same time, so that more memory is free; or use a larger machine"
+    return "end other programs, or run fewer at the same time, so that more memory is free; or use a larger machine"
 
 
 def _is_too_large(said: str) -> bool:

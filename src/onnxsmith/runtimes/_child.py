@@ -124,7 +124,7 @@ class Child:
             raise problem(
                 "runtime/closed",
                 f"the session with {self.what} is closed",
-                fix="keep every call inside of the session's with block; or prepare the model again",
+                fix="make every call inside the session's with block, or prepare the model again",
             )
         _wire.send(questions, _wire.encode(request, values))
         return _wire.receive(answers, most=request.get("memory", 0) // _OF_ANSWER)
@@ -261,7 +261,7 @@ def _known(
     """Turns a library's error into a problem. A shortage of memory becomes the same problem for every library."""
     said = f"{type(error).__name__}: {error}"
     if isinstance(error, SystemError) or _call_limits.is_perhaps_shortage(said):
-        return _crash(f"{request.get('of', 'it')} failed in Python itself", request, said)
+        return _crash(f"{request.get('of', 'it')} failed with a Python exception", request, said)
     known = error if isinstance(error, OnnxsmithError) else translate(error)
     if known.problem.id == "runtime/failed" and (
         _call_limits.is_shortage(said) or _call_limits.is_shortage(known.problem.why)
@@ -277,6 +277,9 @@ def _crash(what: str, request: dict[str, Any], why: str) -> OnnxsmithError:
         what,
         where=_request(request),
         why=why,
-        fix="try another runtime (--runtime reference), or lower the optimisation level; report it to that runtime"
+        fix=(
+            "try another runtime (--runtime reference), or lower the optimisation level; report the crash to the "
+            "makers of the runtime"
+        )
         + _call_limits.perhaps_short(request.get("memory", 0)),
     )

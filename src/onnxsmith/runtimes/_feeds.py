@@ -78,7 +78,7 @@ def _check_map(port: Port, value: Value) -> None:
             "run/not-an-array",
             f"{_kind(value)} was given where a map is needed",
             where=_where(port),
-            fix="pass a dictionary, or a list of two arrays: keys, and as many values",
+            fix="pass a dictionary, or a list of two arrays: the keys and the same number of values",
         )
 
 
@@ -176,7 +176,7 @@ def _check_tensor(port: Port, given: Value) -> None:
         if isinstance(dim, int) and dim != size:
             raise problem(
                 "run/wrong-shape",
-                f"axis {axis} is {size}, the model is fixed to {dim}",
+                f"axis {axis} is {size}, but the model requires {dim}",
                 where=f"{where}; given {list(value.shape)}",
                 fix=_in_place(value.shape, port)
                 or f"give size {dim}, or export the model again with a dynamic axis {axis}",
@@ -203,7 +203,10 @@ def _in_place(given: tuple[int, ...], port: Port) -> str:
     for axes, layout in ((to_front, "NHWC"), (to_back, "NCHW")):
         if _fits(tuple(given[axis] for axis in axes), shape):
             also = shlex.quote(f"{port.name}={layout}")
-            verb = f"; or let the model take it as it is: `onnxsmith layout MODEL {also} -o {layout.lower()}.onnx`"
+            verb = (
+                f"; or change the model so that it accepts this array: `onnxsmith layout MODEL {also} -o "
+                f"{layout.lower()}.onnx`"
+            )
             return f"array.transpose({', '.join(map(str, axes))}) moves the channels{verb if rank == 4 else ''}"
     return ""
 

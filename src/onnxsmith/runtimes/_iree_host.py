@@ -134,7 +134,7 @@ def _plain(path: Path, weights: str | None) -> ir.Model:
                 "runtime/unknown-operator",
                 f"IREE does not have the operator {node.domain}::{node.op_type}",
                 where=f"node {walk.node_label(node)!r}",
-                why="it ignores the domain, and would compute ONNX's operator of this name",
+                why="IREE ignores the domain, and would compute ONNX's operator of the same name",
                 fix="replace the node, or use --runtime onnxruntime",
             )
         node.name = node.name or next((value.name for value in node.outputs if value.name), None)
@@ -221,7 +221,7 @@ def _compiled(model: ir.Model) -> Any:
                 "runtime/failed",
                 "IREE needs the rank and the dtype of every tensor",
                 where=f"tensor {value.name!r}",
-                why="they do not follow from the inputs",
+                why="rank and dtype do not follow from those of the inputs",
                 fix=_OTHERS,
             )
     config = _config()
@@ -353,7 +353,7 @@ def translate(error: Exception) -> OnnxsmithError:
             "runtime/dtype-unsupported",
             f"IREE cannot compile constants of u{literal[1].replace('i', 'int')}",
             where=f"tensor {node!r}" if node else "",
-            why="its compiler reads them as signed integers, which contradicts their type",
+            why="IREE's compiler reads these constants as signed integers, which contradicts their type",
             fix="make the constant an input, or use --runtime onnxruntime",
         )
     if "list contained type" in why:
@@ -369,7 +369,7 @@ def translate(error: Exception) -> OnnxsmithError:
             "runtime/dtype-unsupported",
             f"IREE's programs for the CPU have no function {symbol[1]}",
             where=where,
-            why="its compiler expands such functions for float, but not for double",
+            why="IREE's compiler expands such functions for float, but not for double",
             fix="cast to float before the node, or use --runtime onnxruntime",
         )
     failed = re.search(r"Error invoking function: \S+:\d+: (.*?)(?:; while|$)", why)

@@ -313,7 +313,7 @@ class Turn(Session):
             raise problem(
                 "runtime/closed",
                 f"the session with {self.isolated.what} is closed, or another model was prepared after it",
-                fix="keep every call inside of the session's with block; or prepare the model again",
+                fix="make every call inside the session's with block, or prepare the model again",
             )
 
     def _memory(self, fed: int = 0) -> int:

@@ -46,7 +46,7 @@ def refuse_other_devices(what: str, options: Options) -> None:
     if options.provider != "cpu":
         raise problem(
             "runtime/provider-missing",
-            f"{what} runs on the CPU only here, not on {options.provider!r}",
+            f"onnxsmith runs {what} only on the CPU, not on {options.provider!r}",
             fix="use --provider cpu, or --runtime onnxruntime",
         )
 
@@ -59,7 +59,7 @@ def refuse_ports(what: str, interface: Signature, reason: Callable[[str, Port], 
     """
     for kind, ports in (("input", interface.inputs), ("output", interface.outputs)):
         for port in ports:
-            why = reason(kind, port) if port.kind == "tensor" else "it takes and returns tensors only"
+            why = reason(kind, port) if port.kind == "tensor" else "the runtime accepts and returns only tensors"
             if why:
                 raise unsupported(what, f"{kind} {port.name}: {port}", why)
 
@@ -73,7 +73,7 @@ def refuse_defaults(what: str, interface: Signature, feeds: Feeds, inputs: Conta
     """
     for port in interface.inputs:
         if feeds.get(port.name) is not None and port.default and port.name not in inputs:
-            why = "it makes every initializer a constant, even if it is an input"
+            why = "the runtime makes every initializer a constant, even if the initializer is also an input"
             raise unsupported(what, f"input {port.name}: {port}", why)
 
 

@@ -65,10 +65,10 @@ def _fix(why: str, model: ir.Model, runtime: str) -> str:
     bare = [value.name or "" for value in model.graph.outputs if value.shape is None]
     if "'shape'" in why and bare:
         return (
-            f"nothing is to be done for {runtime}; other runtimes may refuse the file until its outputs without a "
-            f"shape, {', '.join(bare)}, declare one where the model is made (a number of axes at least)"
+            f"{runtime} needs no change; other runtimes may refuse the file: declare a shape, or at least a number of "
+            f"axes, for these outputs where the model is made: {', '.join(bare)}"
         )
     return (
-        f"nothing is to be done for {runtime}; other runtimes may refuse the file: export it again, or undo the edit "
+        f"{runtime} needs no change; other runtimes may refuse the file: export it again, or undo the edit "
         "that caused this"
     )

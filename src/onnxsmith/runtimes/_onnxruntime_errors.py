@@ -23,7 +23,7 @@ def _unsupported_version(match: re.Match[str]) -> OnnxsmithError:
 
     return problem(
         "runtime/ir-unsupported",
-        f"the file has IR version {match[1]}, the installed onnxruntime reads up to {match[2]}",
+        f"the file has IR version {match[1]}, but the installed onnxruntime reads only up to {match[2]}",
         fix="`pip install --upgrade onnxruntime`, or `onnxsmith opset MODEL "
         f"{newest_opset(int(match[2]))} --ir-version {match[2]} -o older.onnx`",
     )
@@ -32,7 +32,7 @@ def _unsupported_version(match: re.Match[str]) -> OnnxsmithError:
 def _unsupported_opset(match: re.Match[str]) -> OnnxsmithError:
     return problem(
         "runtime/opset-unsupported",
-        f"the model uses opset {match[1]}, the installed onnxruntime supports up to {match[2]}",
+        f"the model uses opset {match[1]}, but the installed onnxruntime supports only up to {match[2]}",
         fix=f"`pip install --upgrade onnxruntime`, or `onnxsmith opset MODEL {match[2]} -o older.onnx`",
     )
 
@@ -44,9 +44,12 @@ def _no_kernel(match: re.Match[str]) -> OnnxsmithError:
     older = f"or try an older form of {match[1]}: `onnxsmith opset MODEL {before} -o older.onnx`; "
     return problem(
         "runtime/no-kernel",
-        f"onnxruntime has no kernel for {match[1]} as of opset {match[2]}, or none for these dtypes",
+        f"onnxruntime has no kernel for {match[1]} in its version of opset {match[2]}, or no kernel for these dtypes",
         where=f"node {match[3]!r}" if match[3] else "",
-        why="the operator is known, but not in this form on this provider: new opsets and bfloat16 often lack it",
+        why=(
+            "the operator is known, but not in this form on this provider: kernels for new opsets and for "
+            "bfloat16 are often missing"
+        ),
         fix=f"run the model as it is with --runtime reference; {older if before >= OLDEST else ''}or put a Cast to "
         "float before the node and a Cast back after it",
     )
@@ -56,9 +59,9 @@ def _unknown_operator(match: re.Match[str]) -> OnnxsmithError:
     return problem(
         "runtime/unknown-operator",
         f"onnxruntime does not know the operator {match[1]}",
-        why="the model's opset has no such operator: it is of a newer one, or was an experiment of an old one"
+        why="the model's opset has no such operator: it belongs to a newer opset, or was experimental in an old opset"
         if match[1].rpartition(":")[0] in ("", "ai.onnx")
-        else "its domain needs its own library, or a newer onnxruntime",
+        else "operators of this domain need their own library, or a newer onnxruntime",
         fix="`onnxsmith inspect MODEL --nodes` lists the nodes of this operator: write them in standard operators, in "
         "your module or in the file (`onnxsmith replace -h`)",
     )
@@ -80,11 +83,11 @@ def _index_outside(match: re.Match[str]) -> OnnxsmithError:
 def _misdeclared_output(match: re.Match[str]) -> OnnxsmithError:
     return problem(
         "runtime/failed",
-        f"the file declares another size of the output {match[1]} than the model gives",
+        f"the size that the file declares for the output {match[1]} is not the size that the model computes",
         where=f"output {match[1]!r}, axis {match[2]}",
-        why=f"the axis has the size {match[3]}, and the file declares {match[4]}; a bound output has to have "
+        why=f"the axis has the size {match[3]}, but the file declares {match[4]}; a bound output must have "
         "the declared size",
-        fix="`onnxsmith simplify MODEL -o corrected.onnx` declares the sizes that the outputs have",
+        fix="`onnxsmith simplify MODEL -o corrected.onnx` writes a file that declares the computed sizes",
     )
 
 
@@ -106,7 +109,7 @@ def _operator_of_no_opset(match: re.Match[str]) -> OnnxsmithError:
         return _unknown_operator(match)
     return problem(
         "runtime/unknown-operator",
-        f"{op} exists since opset {since}, and the model declares opset {opset}",
+        f"{op} exists since opset {since}, but the model declares opset {opset}",
         why="onnxruntime reads each node as the model's opset defines it",
         fix=f"export the model again at opset {since} or newer, or declare opset {since} in the file",
     )
@@ -118,7 +121,7 @@ def _not_implemented(match: re.Match[str]) -> OnnxsmithError:
         f"onnxruntime has no kernel for {match[1]} with these attributes or sizes",
         where=f"node {match[2]!r}" if match[2] else "",
         why=re.sub(r"\s+", " ", match[0]).strip()[:600],
-        fix="another runtime may have it: --runtime reference, --runtime openvino",
+        fix="try another runtime: --runtime reference, --runtime openvino",
     )
 
 
@@ -126,7 +129,7 @@ def _no_such_dtype(match: re.Match[str]) -> OnnxsmithError:
     return problem(
         "runtime/dtype-unsupported",
         f"onnxruntime does not know the dtype {match[1]}",
-        fix="run it with --runtime reference",
+        fix="run the model with --runtime reference",
     )
 
 

@@ -87,7 +87,7 @@ class Host(Hosting[Any]):
         if used != wanted:
             raise problem(
                 "runtime/provider-fallback",
-                f"{wanted} was requested, {used} would have run",
+                f"{wanted} was requested, but {used} would have run",
                 why="onnxruntime falls back when a provider cannot start: a driver, a library or a device is missing",
                 fix="run `onnxsmith doctor`, or use --provider cpu",
             )
@@ -333,8 +333,8 @@ def _to_ort(value: Value) -> Any:
         raise problem(
             "runtime/dtype-unsupported",
             f"onnxruntime accepts no {value.dtype} input from Python",
-            why="it has no way to say how many elements share a byte",
-            fix="run it with --runtime reference",
+            why="its Python interface cannot express how many elements share a byte",
+            fix="run the model with --runtime reference",
         )
     raw = np.array(value, order="C").view(np.uint16 if value.itemsize == 2 else np.uint8)
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, ir.DataType.from_numpy(value.dtype).value)

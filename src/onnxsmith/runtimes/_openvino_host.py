@@ -140,7 +140,7 @@ def translate(error: Exception) -> OnnxsmithError:
         return problem(
             "runtime/unknown-operator",
             f"OpenVINO does not know the operator {missing[1].strip()}",
-            why="it has no conversion for the operator, or for this version of it",
+            why="OpenVINO has no conversion for the operator, or for this version of the operator",
             fix="replace the node, or use --runtime onnxruntime",
         )
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("Exception from")]

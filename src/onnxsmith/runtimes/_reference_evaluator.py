@@ -107,7 +107,10 @@ class Loop(OpRun):
         graph = next(one.g for one in self.onnx_node.attribute if one.name == "body")
         held = next(one.type.tensor_type for one in graph.output if one.name == name)
         if not held.HasField("shape"):
-            raise ValueError(f"no turn made the scan output {name!r}, and the body does not declare its shape")
+            raise ValueError(
+                f"the loop ran no iteration that computes the scan output {name!r}, and the body does not "
+                "declare its shape"
+            )
         sizes = [size.dim_value for size in held.shape.dim]
         return np.zeros((0, *sizes), onnx.helper.tensor_dtype_to_np_dtype(held.elem_type))
 
@@ -214,5 +217,5 @@ def _failed(error: Exception) -> Exception:
         "runtime/failed",
         "the reference evaluator refused or failed",
         why=f"{type(error).__name__}: {error}"[:600],
-        fix="it does not have every operator; try --runtime onnxruntime",
+        fix="the reference evaluator does not have every operator; try --runtime onnxruntime",
     )

@@ -51,7 +51,7 @@ def receive(stream: IO[bytes], *, most: int = 0) -> tuple[dict[str, Any], dict[s
 
 def _fits(length: int, most: int) -> None:
     if most and length > most:
-        raise TooLargeError(f"the answer has {size(length)}; at most {size(most)} are kept")
+        raise TooLargeError(f"the answer has {size(length)}, but the limit is {size(most)}")
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytearray:

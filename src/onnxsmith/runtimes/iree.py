@@ -61,7 +61,9 @@ class _Isolated(Isolated):
 
     def check(self, interface: Signature) -> None:
         refuse_ports(
-            "IREE", interface, lambda _, port: "" if port.dtype in _DTYPES else f"it takes no {port.dtype} tensors"
+            "IREE",
+            interface,
+            lambda _, port: "" if port.dtype in _DTYPES else (f"IREE does not accept {port.dtype} tensors"),
         )
 
     def session(self, interface: Signature, request: dict[str, Any], options: Options, weight: int) -> Turn:

@@ -14,10 +14,10 @@ from onnxsmith.runtimes._lacking import by_name, not_installed, refuse_defaults,
 from onnxsmith.runtimes.base import Feeds, Options, Outputs, Preparer, Runtime, Session, Source
 
 _REFUSED = {
-    "double": "its CPU plugin computes double in float, so its results have fewer digits than their dtype says",
-    "string": "its kernels take numbers only",
-    "complex64": "it has no complex numbers",
-    "complex128": "it has no complex numbers",
+    "double": "OpenVINO's CPU plugin computes double in float, so results have fewer digits than their dtype suggests",
+    "string": "OpenVINO's kernels accept only numbers",
+    "complex64": "OpenVINO has no complex numbers",
+    "complex128": "OpenVINO has no complex numbers",
 }
 _NARROWED = ("int64", "uint64", "uint32")
 _INT32 = np.iinfo(np.int32)
@@ -36,7 +36,7 @@ class OpenVino(Runtime):
     extra = "openvino"
     providers = ("cpu", "gpu", "npu")
     takes_threads = True
-    precision = "OpenVINO computed in float32; by itself it takes bfloat16 or float16 where the device has it"
+    precision = "OpenVINO computed in float32; its default is bfloat16 or float16 if the device supports these"
 
     def missing(self) -> Problem | None:
         return not_installed("OpenVINO", "openvino", "openvino")
@@ -67,12 +67,12 @@ class _Turn(Turn):
             if isinstance(value, np.ndarray) and port.dtype in _NARROWED and value.dtype.kind in "iu" and value.size:
                 low, high = int(value.min()), int(value.max())
                 if low < _INT32.min or high > _INT32.max:
-                    why = f"it computes with 32-bit integers; the values are {low} to {high}"
+                    why = f"OpenVINO computes with 32-bit integers, but the values are {low} to {high}"
                     raise unsupported("OpenVINO", f"input {port.name}: {port}", why)
         return by_name("OpenVINO", self.signature, super().run(feeds))
 
 
 def _reason(kind: str, port: Port) -> str:
     if kind == "input" and port.dtype not in _REFUSED and port.dtype != "undefined" and bits(port.dtype) < 8:
-        return "elements of an input cannot share bytes"
+        return "in OpenVINO, elements of an input cannot share bytes"
     return _REFUSED.get(port.dtype, "")

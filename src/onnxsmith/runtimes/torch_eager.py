@@ -168,7 +168,7 @@ class TorchSession(Session):
         except Exception as error:
             raise problem(
                 "runtime/failed",
-                "the torch module does not take these inputs",
+                "the torch module does not accept these inputs",
                 where=", ".join(f"{name} {_shape(value)}" for name, value in feeds.items()),
                 why=f"{type(error).__name__}: {error}"[:600],
             ) from error
@@ -179,7 +179,7 @@ class TorchSession(Session):
         if len(leaves) != len(outputs):
             raise problem(
                 "runtime/failed",
-                f"the torch module gave {len(leaves)} outputs; it gave {len(outputs)} when it was captured",
+                f"the torch module returned {len(leaves)} outputs, but {len(outputs)} when it was captured",
                 why="the number of outputs depends on the input",
             )
         return {port.name: to_array(leaf) for port, leaf in zip(outputs, leaves, strict=True)}
@@ -250,7 +250,7 @@ def _check_limits(feeds: Feeds, program: TorchProgram) -> None:
                 most = "any size" if high is None else high
                 raise problem(
                     "runtime/failed",
-                    f"dimension {dim} is {size}, and the model is exported for {low} to {most}",
+                    f"dimension {dim} is {size}, but the model was exported for {low} to {most}",
                     fix="give the dimension a torch.export.Dim with other limits",
                 )
 

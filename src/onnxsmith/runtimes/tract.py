@@ -57,7 +57,7 @@ class _Isolated(Isolated):
 
     def check(self, interface: Signature) -> None:
         refuse_ports(
-            "tract", interface, lambda _, port: "" if port.dtype in _DTYPES else f"it has no {port.dtype} tensors"
+            "tract", interface, lambda _, port: "" if port.dtype in _DTYPES else f"tract has no {port.dtype} tensors"
         )
 
     def session(self, interface: Signature, request: dict[str, Any], options: Options, weight: int) -> Turn:

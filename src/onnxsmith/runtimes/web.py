@@ -94,7 +94,7 @@ class _Isolated(Isolated):
             raise problem(
                 "runtime/memory",
                 f"the model has {(path.stat().st_size + weight) / 2**30:.1f} GB, which WebAssembly cannot hold",
-                why="it addresses at most 4 GB, and holds the file and its weights",
+                why="WebAssembly addresses at most 4 GB, which must hold the file and its weights",
                 fix="use --runtime onnxruntime, or a smaller model",
             )
         return _Turn(self, interface, {**request, "external": _external(path)}, options, weight)

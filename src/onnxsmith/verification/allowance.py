@@ -116,7 +116,7 @@ class Allowance:
         if not found.unequal and not found.spread:
             movement = self._noise.movement(run, name)
             unsteady = movement.unsteady if movement is not None else ""
-            return found, Allowed(cap.worst, ill=f"rounding alone decides it: {unsteady}" if unsteady else "")
+            return found, Allowed(cap.worst, ill=f"rounding alone decides this: {unsteady}" if unsteady else "")
         # More samples, and steps of quantisers, count only if fewer do not explain the difference: a bound from fewer
         # samples is no larger. Many samples are taken only for what may be the largest difference: one input decides
         # that an output differs.

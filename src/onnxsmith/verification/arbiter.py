@@ -75,8 +75,8 @@ class Arbiter:
         if found.reason:
             return ""
         return (
-            f"further from the reference than rounding explains, but closer to float64: "
-            f"{found.worst_rel:.1e} of its scale, the reference {own.worst_rel:.1e}"
+            f"further from the reference than rounding explains, but closer to the float64 result: "
+            f"off by {found.worst_rel:.1e} of its scale, the reference by {own.worst_rel:.1e}"
         )
 
     def lost(self, run: Run, name: str) -> str:
@@ -102,7 +102,11 @@ class Arbiter:
     def _grows(self, run: Run) -> str:
         if id(run) not in self._asked:
             self._asked[id(run)] = len(self._asked) < _MOST_ASKED and self._grown(run.feed)
-        return "no single operation is wrong: the graph amplifies their rounding" if self._asked[id(run)] else ""
+        return (
+            ("no single operation is wrong: the graph amplifies the rounding of its operations")
+            if self._asked[id(run)]
+            else ""
+        )
 
     def _same_in_double(self, run: Run, name: str, value: Any) -> str:
         ours, theirs = self._exact(run), self._candidate.outputs(run)
@@ -117,7 +121,10 @@ class Arbiter:
         kept = difference(widen(exact), widen(given), _WORST)
         if kept.reason:
             return ""
-        return f"in float64 the two agree; in its own dtype the candidate is {kept.worst_rel:.1e} of the scale off"
+        return (
+            f"in float64 the two models agree; in its own dtype, the candidate is off by {kept.worst_rel:.1e} of "
+            "the scale"
+        )
 
     def _exact(self, run: Run) -> Outputs | None:
         found = self._reference.outputs(run)

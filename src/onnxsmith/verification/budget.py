@@ -55,7 +55,9 @@ class Budget:
         """Returns a sentence on all that was left out, if anything was."""
         if not self._left_out:
             return ()
-        return (f"left out to save time, a thorough verification (--thorough) has it: {'; '.join(self._left_out)}",)
+        return (
+            (f"left out to save time (a thorough verification includes this: --thorough): {'; '.join(self._left_out)}"),
+        )
 
     def _left(self) -> float:
         return max(_LEAST_SECONDS, _OF_PLAIN * (self._plain or 0.0)) - self.spent()

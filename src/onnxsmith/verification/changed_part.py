@@ -187,6 +187,6 @@ def _note(region: Region, outputs: Sequence[str]) -> str:
     before, now = region.nodes
     tensors = first_few(list(region.pairs.values()), _SHOWN)
     return (
-        f"compared where the graphs differ, {several(before, 'node')} and {now}, at {tensors}, equal to the bit; "
-        f"{follows} computed from there by the same operators and weights in both"
+        f"compared where the graphs differ, {several(before, 'node')} and {now}, at {tensors}: bit-identical; "
+        f"{follows} computed from these tensors by the same operators and weights in both"
     )

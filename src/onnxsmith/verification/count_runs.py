@@ -57,7 +57,7 @@ class CountRuns:
         counted = self._generator.counted()
         names = list(counted)[:_INPUTS]
         if len(counted) > _INPUTS:
-            self.untried.append(f"{first_few(list(counted)[_INPUTS:], 2)} was tried with few values")
+            self.untried.append(f"{first_few(list(counted)[_INPUTS:], 2)} was tried with only a few values")
         for name in names:
             yield from self._of(name, counted[name])
         large = sorted({value for name in names for value in counted[name] if SMALL < value <= _TOGETHER})

@@ -225,7 +225,7 @@ class Explorer:
         if outputs is not None and not any(self._differs(run, outputs, name) for name in run.outputs):
             return False
         run.left_out = True
-        said = "answered differently" if outputs is not None else "not taken"
+        said = "answered differently" if outputs is not None else "not accepted"
         clause = f"{empty[0]} = 0 is {said} by {candidate.provider}"
         if refusal is not None:
             self._notes.append(f"{clause}: {refusal.what} {refusal.why}".strip())
@@ -286,7 +286,8 @@ class Explorer:
                 found = next((run for run in tries if run is not None), None) or self._beside(base, name, value)
                 if found is None:
                     self._notes.append(
-                        f"{name} = {value}, which the graph compares with, was refused at every size that was tried"
+                        f"{name} = {value} is a value to which the graph compares {name}, but it was refused "
+                        "at every size that was tried"
                     )
                 else:
                     yield found
@@ -319,7 +320,7 @@ def _not_repeatable(name: str) -> OnnxsmithError:
         "verify/nondeterministic",
         f"output {name!r} differs between two runs on the same input",
         why="the model draws random numbers, or reads uninitialised memory",
-        fix="make it repeatable (a fixed seed input, eval mode), or go on unverified with --no-verify",
+        fix="make it repeatable (a fixed seed input, eval mode), or skip the verification: --no-verify",
     )
 
 
@@ -352,7 +353,7 @@ def untried_clauses(
             by_text.setdefault(said, []).append(symbol)
     found = [f"{_listed(symbols)} {said}" for said, symbols in by_text.items()]
     left = sum(len(symbols) for symbols in list(by_text.values())[_MOST:])
-    return [*found[:_MOST], *([f"{left} other axes were limited, too"] if left else [])]
+    return [*found[:_MOST], *([f"{left} other axes were also limited"] if left else [])]
 
 
 def _clause(taken: set[int], refused: set[int]) -> str:

@@ -150,7 +150,11 @@ def _around(reference: ir.Model, candidate: ir.Model, kinds: set[Key]) -> tuple[
         _cut(shaped.graph, node, ports, prefix)
         _cut(copy.graph, other, [_like(port) for port in ports], prefix)
     names = ", ".join(f"{count} {op_type}" for op_type, count in left_out.items())
-    return shaped, copy, f"only the parts around nodes that no runtime here runs were verified; left out: {names}"
+    return (
+        shaped,
+        copy,
+        (f"no runtime on this machine runs some nodes, so only the parts around them were verified; left out: {names}"),
+    )
 
 
 def _chosen(model: ir.Model, kinds: set[Key]) -> list[ir.Node]:

@@ -431,13 +431,14 @@ class Search:
         wanted = ", ".join(f"{port.name} {port.dtype}" for port in ports[:4])
         node = _REFUSING.search(last.why) if last and not symbols_of(self._plan.generator.signature) else None
         label = f"{node[1]} node {node[2]}".rstrip() if node else ""
-        change = f"change the {label}: all sizes are fixed, and it refuses them; or " if node else ""
+        change = f"change the {label}: all its sizes are fixed, but it refuses them; or " if node else ""
         found = Problem(
             "verify/no-valid-input",
-            f"the reference refused all of {self._tries.refused} generated inputs",
+            f"the reference refused all {self._tries.refused} generated inputs",
             where=", ".join(f"{port.name}: {port}" for port in ports[:4]),
             why=f"the last refusal: {last.what} {last.why}" if last else "",
-            fix=f"{change}give one that works ({wanted}): write it by numpy.savez('inputs.npz', **dict({arrays})) and "
+            fix=f"{change}give an input that works ({wanted}): write it with numpy.savez('inputs.npz', "
+            f"**dict({arrays})) and "
             "add --input inputs.npz",
         )
         return FailsError(found, last) if last is not None and last.id in FAILS else OnnxsmithError(found)

@@ -44,7 +44,7 @@ def corrected_clause(count: int) -> str:
     if not count:
         return ""
     was = "was" if count == 1 else "were"
-    return f"{several(count, 'intermediate tensor')} {was} declared with a wrong shape or dtype: corrected"
+    return f"{several(count, 'intermediate tensor')} {was} declared with a wrong shape or dtype, which was corrected"
 
 
 def wrong_intermediates(model: ir.Model) -> str:

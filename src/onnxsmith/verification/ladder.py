@@ -106,7 +106,10 @@ class OtherLevel(Rung):
         other = None if plain is None else plain.compared()
         if other is None or not other.equal:
             return found
-        note = f"with the runtime's optimisations on, the check cannot tell ({found.unsure[0]}); with them off it can"
+        note = (
+            f"with the runtime's optimisations on, the check cannot decide ({found.unsure[0]}); without the "
+            "optimisations it can"
+        )
         return replace(other, notes=(*other.notes, note))
 
 
@@ -128,7 +131,7 @@ class IntermediateTensors(Rung):
         if other is None or not other.equal:
             return found
         extra = len(other.outputs) - len(found.outputs)
-        note = f"the outputs alone show too little ({found.unsure[0]}): {extra} intermediate tensors agree, too"
+        note = f"the outputs alone show too little ({found.unsure[0]}): {extra} intermediate tensors also agree"
         return replace(found, equal=True, unsure=(), power=other.power, notes=(*found.notes, note))
 
 
@@ -176,7 +179,8 @@ class InFloat32(Rung):
         if wide is None or not wide.equal:
             return found
         note = (
-            f"in the models' own precision {found.unsure[0]}; in float32 it would have been, and float32 copies agree"
+            f"in the models' own precision, {found.unsure[0]}; in float32 it would have been seen, and "
+            "float32 copies agree"
         )
         return replace(found, equal=True, unsure=(), power=wide.power, inside=wide.inside, notes=(*found.notes, note))
 
@@ -204,9 +208,9 @@ class TensorsInside(Rung):
         if inside.apart:
             return replace(found, unsure=(*found.unsure, inside.shortcoming))
         if inside.shortcoming:
-            note = f"the tensors inside show too little as well: {inside.shortcoming}"
+            note = f"the intermediate tensors also show too little: {inside.shortcoming}"
             return replace(found, notes=(*found.notes, note))
-        note = f"the outputs alone show too little ({found.unsure[0]}); the tensors inside show more, and agree"
+        note = f"the outputs alone show too little ({found.unsure[0]}); the intermediate tensors show more, and agree"
         notes = (*found.notes, note)
         return replace(found, equal=True, unsure=(), power=inside.power, inside=inside.compared, notes=notes)
 

@@ -56,7 +56,7 @@ def agreement_at_both(
     some = f" on {count} of the inputs" if count < len(main.runs) else ""
     if said == again:
         return f"the outputs {said} {first} and {second} {of}" + (f" ({second} them{some})" if some else "")
-    return f"the outputs {said} {first} {of}; {second} them{some}, they {again}"
+    return f"the outputs {said} {first} {of}; {second} these optimisations{some}, the outputs {again}"
 
 
 _LEVELS = {"on": "with", "off": "without"}

@@ -226,7 +226,7 @@ class Checks:
     def notes(self) -> tuple[str, ...]:
         """Returns sentences on inputs that were left out for an output."""
         return tuple(
-            f"output {name!r} was left out on {several(len(found), 'input')} that said nothing about it, "
+            f"output {name!r} was left out on {several(len(found), 'input')} that could not decide about it, "
             f"first {found[0]}"
             for name, found in self._ill.items()
         )
@@ -234,7 +234,7 @@ class Checks:
     @property
     def untried(self) -> tuple[str, ...]:
         """Returns clauses for a headline, on given inputs that decide nothing."""
-        return tuple(f"{label} says nothing about output {name!r}" for label, name in self._given.items())
+        return tuple(f"{label} could not decide about output {name!r}" for label, name in self._given.items())
 
     @property
     def undecided(self) -> tuple[str, ...]:
@@ -276,7 +276,7 @@ class Checks:
         measured = allowed is not None and allowed.measured and tolerance < counted[0]
         why = ""
         if rounding is not None and floating:
-            moved = f"{tolerance:.2g} follows from how far an ulp in inputs and weights moves the output"
+            moved = f"{tolerance:.2g} follows from how far a change of one ulp in inputs and weights moves the output"
             why = moved if measured else str(rounding)
         return OutputCheck(
             name=name,
@@ -309,7 +309,7 @@ class Checks:
         if self._compared[name] == 0:
             return "nothing was compared: it was empty or NaN on every input"
         if floating and worst.scale < _TINY:
-            return f"its values are of the size {worst.scale:.1g}: agreement at such a scale shows little"
+            return f"its values are as small as {worst.scale:.1g}, and agreement at such a scale shows little"
         if name in self._still:
-            return "it was the same for different inputs: agreement on it shows little"
+            return "it was the same for different inputs, so its agreement shows little"
         return ""

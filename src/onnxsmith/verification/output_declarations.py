@@ -117,7 +117,8 @@ def corrected(model: ir.Model, wrong: Sequence[Misdeclared]) -> list[str]:
         if value.shape is not None and (one.axes is None or one.axes):
             if not _has_one_rank(one):
                 said.append(
-                    f"{contradiction(one)}: the shape stays declared, because runs give different numbers of axes"
+                    f"{contradiction(one)}; the declared shape was not changed, because runs give different "
+                    "numbers of axes"
                 )
                 continue
             value.shape = _right(one, value.shape, None if found is None else found.shape)
@@ -138,7 +139,7 @@ def contradiction(one: Misdeclared) -> str:
     dims_said = one.declared.partition("[")[2]
     named = [name for name in at if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", dims_said)]
     sizes_of_run = ", ".join(f"{name} = {at[name]}" for name in named)
-    was = f"{one.name} was declared as {one.declared} and is {one.dtype}{list(shape)}"
+    was = f"{one.name} was declared as {one.declared}, but is {one.dtype}{list(shape)}"
     return f"{was} at {sizes_of_run}" if sizes_of_run else was
 
 
@@ -147,10 +148,10 @@ def _clause(one: Misdeclared, value: ir.Value) -> str:
     was = contradiction(one)
     now = value.dtype.name.lower() if one.dtype and value.dtype is not None else ""
     if one.dtype and now != one.dtype:
-        return f"{was}: the dtype {now} stays declared, because shape inference does not find {one.dtype}"
+        return f"{was}; the declared dtype {now} was not changed, because shape inference does not find {one.dtype}"
     sizes = dims.written(value.shape) if value.shape is not None else None
     said = f"[{','.join('?' if dim is None else str(dim) for dim in sizes)}]" if sizes is not None else ""
-    return f"{was}: declared as {now}{said} now"
+    return f"{was}; now declared as {now}{said}"
 
 
 def _has_one_rank(one: Misdeclared) -> bool:

@@ -83,7 +83,9 @@ def fixed(reference: ir.Model, candidate: ir.Model) -> Fixed | None:
         return None
     names = ", ".join(f"{count} {op_type}" for op_type, count in counts.items())
     note = f"random numbers were replaced by fixed ones in both models: {names}"
-    return Fixed((ours, theirs), note, "independently drawn random numbers were not tested" if alike else "")
+    return Fixed(
+        (ours, theirs), note, ("models that draw their random numbers independently were not compared") if alike else ""
+    )
 
 
 def _plain(model: ir.Model) -> ir.Model:

@@ -162,7 +162,7 @@ class Resizer:
             yield from found
             if found:
                 self.tied.append([a, b, total])
-                self.notes.append(f"dimension {total} is taken as the sum of {a} and {b} only")
+                self.notes.append(f"dimension {total} was always chosen as the sum of {a} and {b}")
                 return
 
     def _limit(self, symbol: str, beyond: int) -> Iterator[Run]:
@@ -195,7 +195,9 @@ class Resizer:
                 continue
             asked = {**self._base, symbol: size}
             if self._elements(asked) > self._most:
-                self.untried.append(f"{symbol} was not tried at {size}, the end of its range: it would be too large")
+                self.untried.append(
+                    f"{symbol} was not tried at {size}, the end of its range: the run would be too large"
+                )
                 continue
             run = self._try(asked)
             yield from [run] if run is not None else []
@@ -252,7 +254,9 @@ class Resizer:
                 break
             dear = number  # numbers descend: at the end this is the smallest one that was too large
         if dear:
-            self.untried.append(f"{symbol} was not tried above {dear}, a number in the graph: it would be too large")
+            self.untried.append(
+                f"{symbol} was not tried above {dear}, which is a number in the graph: the run would be too large"
+            )
         return found
 
     def _affordable(self, sizes: dict[str, int], beyond: Mapping[str, int]) -> dict[str, int]:

@@ -149,7 +149,7 @@ class Rounding:
         if self.given is not None:
             return f"{self.given:.2g}, as requested"
         floor = f"; or {self.floor:.2g} = 8·u·½, because Sigmoid is computed around ½" if self.floor else ""
-        noise, steps = (" + q", f"; q = {self.noise:.2g} of quantisers") if self.noise else ("", "")
+        noise, steps = (" + q", f"; q = {self.noise:.2g} is the noise of quantisers") if self.noise else ("", "")
         return (
             f"{self.tolerance:.2g} = 8·(√Σu² + √Σa²n{noise}), √Σu² = {math.sqrt(self.rounded):.2g}, "
             f"√Σa²n = {math.sqrt(self.summed):.2g}: rounding of {self.depth} operations that sum {self.terms} terms, "
@@ -211,7 +211,7 @@ def refuse_unusable(tolerance: float) -> None:
         raise problem(
             "verify/tolerance",
             f"a tolerance of {tolerance:g} is not usable",
-            fix="give a fraction of an output's scale: --tolerance 0.01; or leave it out",
+            fix="give a fraction of an output's scale: --tolerance 0.01; or remove --tolerance",
         )
 
 

@@ -121,7 +121,7 @@ def _how_to_give(missing: list[Port]) -> str:
     fix = "add --random for generated values, in Python random=True"
     if all(port.kind == "tensor" and port.shape is not None for port in missing):
         fix += f"; or choose the sizes of generated values: {' '.join(texts)}"
-    return f"{fix}; or give files of yours, written by numpy.save: {files}"
+    return f"{fix}; or give your own files, written with numpy.save: {files}"
 
 
 def planned(model: ir.Model, interface: Signature, sizes: Mapping[str, Size], seed: int) -> Plan:
@@ -158,7 +158,7 @@ def instead(session: Session, plan: Plan) -> Run | None:
 
 def said_of(found: Run) -> str:
     """Writes the note that another input was used."""
-    return f"the first generated input was refused, this one was taken: {found.feed.label}"
+    return f"the model refused the first generated input, but accepted this one: {found.feed.label}"
 
 
 def summary(

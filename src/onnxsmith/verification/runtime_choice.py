@@ -133,14 +133,14 @@ def offered(refusal: Problem, sources: Sequence[Path | ir.Model], named: str) ->
         choice = able(sources, {named.partition(":")[0]: refusal})
     except OnnxsmithError as error:
         return error.problem
-    return replace(refusal, fix=f"--runtime {choice.runtime}, which takes it")
+    return replace(refusal, fix=f"--runtime {choice.runtime}, which accepts the model")
 
 
 def refusal_of(name: str, sources: Sequence[Path | ir.Model]) -> Problem | None:
     """Returns why this runtime does not prepare all of `sources`; None if it prepares them."""
     if name == "openvino" and any(_needs_long_integers(load(source)) for source in sources):
-        why = "it computes 64-bit integers in 32 bits, without a warning if these overflow"
-        return Problem("runtime/dtype-unsupported", "OpenVINO cannot be relied on for this model", why=why)
+        why = "OpenVINO computes 64-bit integers in 32 bits, and does not warn if these overflow"
+        return Problem("runtime/dtype-unsupported", "OpenVINO may compute wrong results for this model", why=why)
     try:
         with runtimes.get(name).preparer() as preparer:
             for source in sources:
@@ -258,7 +258,7 @@ def is_not_judged(error: OnnxsmithError) -> bool:
 
 def with_other(error: OnnxsmithError, other: Problem) -> OnnxsmithError:
     """Returns the error with a clause that the reference evaluator could not judge."""
-    said = f"the reference evaluator did not judge either: {other.what} {other.why}".strip()[:200]
+    said = f"the reference evaluator could not decide either: {other.what} {other.why}".strip()[:200]
     found = replace(error.problem, why="; ".join(filter(None, (error.problem.why, said))))
     return FailsError(found, error.refusal) if isinstance(error, FailsError) else OnnxsmithError(found)
 

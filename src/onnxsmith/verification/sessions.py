@@ -218,7 +218,7 @@ class _Pair(Subject):
             if not error.problem.id.startswith("runtime/"):
                 raise
             said = self._failure((a, b), some.given) or _said(error.problem)
-            note = f"compared with the optimisations of {self.runtime} off only: with them, {said}"
+            note = f"compared only without the optimisations of {self.runtime}, because with the optimisations {said}"
             return replace(strict, notes=(*strict.notes, note))
         self.left_open.extend(usual.unsure)
         return both_levels(strict, usual, agreement_at_both(self.runtime, strict, usual, ("off", "on")))
@@ -316,7 +316,10 @@ def _random(nodes: Sequence[ir.Node]) -> OnnxsmithError:
         "verify/nondeterministic",
         f"the model draws random numbers: {several(len(nodes), 'node')}",
         where=", ".join(f"{node.op_type} {walk.node_label(node)}" for node in nodes[:3]),
-        why="two runs on the same input differ, and this opset has no operators to put fixed numbers in their place",
+        why=(
+            "two runs on the same input differ, and this opset has no operators that could replace the random "
+            "numbers by fixed ones"
+        ),
         fix="convert the model first: `onnxsmith opset MODEL 13 -o newer.onnx --no-verify`; or make the random numbers "
-        "inputs; or go on unverified: --no-verify",
+        "inputs; or skip the verification: --no-verify",
     )

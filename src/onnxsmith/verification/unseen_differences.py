@@ -82,7 +82,7 @@ def unseen_in_branches(candidate: ir.Model, untaken: Sequence[Untaken]) -> str:
     if not hidden:
         return ""
     has = "has" if len(hidden) == 1 else "have"
-    return f"{first_few(list(map(repr, hidden)), 3)} {has} other values in a branch that no input took"
+    return f"{first_few(list(map(repr, hidden)), 3)} {has} different values in a branch that no input took"
 
 
 def _constants(graph: ir.Graph) -> Iterator[tuple[str, ir.TensorProtocol]]:
@@ -114,7 +114,7 @@ def _unseen_numbers(reference: Probe, candidate: Probe, runs: Sequence[Run], che
     hidden = [
         name for name in list(values)[:_NUMBERS] if not _is_number_seen(candidate, {name: values[name]}, runs, check)
     ]
-    return [f"{', '.join(map(repr, hidden[:3]))} differ, and no input shows it"] if hidden else []
+    return [f"{', '.join(map(repr, hidden[:3]))} differ, but no input shows this"] if hidden else []
 
 
 def _is_number_seen(
@@ -151,7 +151,7 @@ def _unseen_weight(weight: Weight, other: Weight, probe: Probe, runs: Sequence[R
     if not still or not _is_seen_with(probe, runs, weight, np.flip(own) + own.dtype.type(1), _apart):
         return ""
     part = "" if still == len(changes) else f", {still} of {len(changes)} rows that were tried"
-    return f"weight {weight.name!r} differs in {int(apart.sum())} elements, and no input shows it{part}"
+    return f"weight {weight.name!r} differs in {int(apart.sum())} elements, but no input shows this{part}"
 
 
 def _changes(own: Array, wanted: Array, apart: Array) -> Iterator[Array]:
@@ -221,12 +221,12 @@ def _unseen(probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence
     usual = [(run, probe.plain(run.feed)) for run in runs]
     apart, quiet = _side_by_side(probe, model, found, runs)
     hidden = [
-        f"{_description(pair)} gives different results, and no output shows it"
+        f"{_description(pair)} gives different results, but no output shows this"
         for pair in apart[:_SESSIONS]
         if not _is_seen(probe, same_name_nodes.swapped(model, pair), usual, check)
     ]
     hidden += [
-        f"{_description(pair)} gives different results on other values, which no input brings to it"
+        f"{_description(pair)} gives different results, but only for values that none of the inputs causes"
         for pair, read, sizes in quiet[:_SESSIONS]
         if _differ_alone(probe, pair, read, sizes)
     ]
@@ -236,8 +236,8 @@ def _unseen(probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence
 def _description(pair: Pair) -> str:
     ours, theirs = pair.ours.op_type, pair.twin.op_type
     if ours != theirs:
-        return f"{pair.name!r} is {ours} in one and {theirs} in the other, and"
-    return f"{ours} {pair.name!r} has other {'attributes or constants' if pair.is_wired_alike else 'inputs'}, and"
+        return f"{pair.name!r} is {ours} in one model and {theirs} in the other, and"
+    return f"{ours} {pair.name!r} has different {'attributes or constants' if pair.is_wired_alike else 'inputs'}, and"
 
 
 def _same(a: ir.TensorProtocol, b: ir.TensorProtocol) -> bool:

@@ -150,7 +150,7 @@ def _finite(
         reason = f"{over} of {of or reference.size} elements are further apart than rounding explains"
     elif apart > spread and absolute > floor:
         reason = (
-            "no element alone is too far off, but all together: the root mean square of the differences is "
+            "each element alone is within the limit, but not all together: the root mean square of the differences is "
             f"{apart:.1e} of the output's, where rounding explains {spread:.1e}"
         )
     return Difference(reason, absolute, relative, scale, reference.size, apart)

@@ -24,9 +24,9 @@ def problems(part: Verification, *, asked: bool = True) -> tuple[Problem, ...]:
         return (
             Problem(
                 "verify/cannot-tell",
-                f"the check cannot tell whether the two are equal: {'; '.join(part.unsure)}",
+                f"the check cannot decide whether the two models are equal: {'; '.join(part.unsure)}",
                 where=part.candidate,
-                why="no difference was found, and a wrong model would have passed, too",
+                why="no difference was found, but the check would not have noticed a wrong model either",
                 fix=_ways(part),
             ),
         )
@@ -54,7 +54,7 @@ def _ways(part: Verification) -> str:
     on_reference = part.candidate.endswith(f" on {_REFERENCE}")
     if on_reference or all(any(end in why for end in _UNSEEN) for why in part.unsure):
         return ways
-    return f'{ways}; or run both in another way: --runtime {_REFERENCE} (Verify(runtime="{_REFERENCE}"))'
+    return f'{ways}; or run both models on another runtime: --runtime {_REFERENCE} (Verify(runtime="{_REFERENCE}"))'
 
 
 _REFERENCE = "reference"
@@ -63,12 +63,12 @@ _REFERENCE = "reference"
 def _why(bad: OutputCheck | None, part: Verification) -> str:
     """Returns why the two do not agree. Where the candidate gave no numbers, none differ."""
     if bad is None:
-        return "the two have to take the same inputs and give the same outputs"
+        return "the two models must have the same inputs and the same outputs"
     if bad.reason.startswith(REFUSES):
         return "the candidate did not run on this input, so that no numbers were compared there"
     if not bad.worst_abs:
-        return "rounding changes neither a dtype nor a shape, and makes no value come or go"
-    return "it differs from the reference's result on this input by more than rounding explains"
+        return "rounding cannot explain this: it changes no dtype and no shape, and it adds and removes no values"
+    return "on this input, the output differs from the reference by more than rounding explains"
 
 
 def ending(part: Verification, scope: str = "") -> str:

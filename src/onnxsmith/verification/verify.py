@@ -207,7 +207,9 @@ def _refuse_constants(drawn: Set[str], candidate: Session, runs: Sequence[Run], 
     """Records each output that the reference draws at random and that never changes in the candidate."""
     for name in sorted(drawn):
         if runs and not _varies(candidate, runs[0], name):
-            checks.refuse(name, "the reference draws it anew in every run, here it is always the same", "all runs")
+            checks.refuse(
+                name, ("the reference draws it at random in every run, but here it is always the same"), "all runs"
+            )
 
 
 def _checks(
@@ -293,7 +295,7 @@ def _power(
         return None, (), ()
     found = measured(faults, runs, checks, seed=seed, quantises=quantises_values(faults.model), budget=evidence.budget)
     if found is None:
-        said = "the power of the check is unknown: its runtime takes no weights as inputs"
+        said = "it is unknown how small an error the check would notice: its runtime does not accept weights as inputs"
         return None, () if checks.exact else (said,), ()
     # Bit-exact outputs need no planted faults: faults in inputs are then an extra measurement.
     weak = "" if checks.exact and found.kind == "inputs" else found.shortcoming()

@@ -60,7 +60,7 @@ def test_the_order_of_commutative_operands_is_noted() -> None:
     b = text("a = Relu(x) b = Tanh(x) y = Add(b, a)")
     report = report_of(a, b)
     assert report.verdict is Verdict.DONE
-    assert report.notes == ("operands in another order, without effect: 1 node",)
+    assert report.notes == ("operands in another order, which has no effect: 1 node",)
     wiring = changes(a.replace("Add", "Sub"), b.replace("Add", "Sub"))
     assert wiring == {"changed node": 1}
 
@@ -70,7 +70,7 @@ def test_an_attribute_that_became_an_input() -> None:
     new = text("a = Constant <value_ints = [1]> () s = Squeeze (x, a) y = Relu(s)", "float[N, 1] x", "float[N] y", 13)
     report = report_of(old, new)
     assert report.part(Difference).changes == {"version": 1}
-    assert report.notes == ("an attribute in one model and an equal input in the other: 1 parameter",)
+    assert report.notes == ("attributes in one model, inputs with equal values in the other: 1 parameter",)
     (row,) = report.part(PropertyChanges).rows
     assert (row.name, row.old, row.new, row.about) == (
         "opset ai.onnx", "11", "13", "defined anew: 1 Squeeze 11 → 13, 1 Relu 6 → 13"

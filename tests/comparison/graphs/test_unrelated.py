@@ -69,4 +69,4 @@ def test_nodes_in_branches_are_counted(old: str, new: str, side: str) -> None:
     pairs = view(from_text(old), from_text(new)).report.part(View).pairs
     assert pairs is not None
     assert pairs[side] == 4
-    assert f"3 {side} nodes in branches and bodies, which the list does not name" in report.notes
+    assert f"3 {side} nodes in branches and bodies are not in the list" in report.notes

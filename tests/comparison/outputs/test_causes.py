@@ -162,9 +162,9 @@ def test_two_faults_are_both_named_and_undone_together() -> None:
     assert layers.cause.agrees
     assert layers.cause.said() == "alpha 0.1 → 0.3 at LeakyRelu LeakyRelu_l; and Add → Sub at Sub Sub_a"
     (blame,) = blamed(layers, "m.onnx")
-    assert blame.what.startswith("2 tensors have an error of their own: l, a")
+    assert blame.what.startswith("2 tensors differ by errors that their own operations add: l, a")
     assert "onnxsmith edit m.onnx fix.toml" in blame.fix
-    assert blame.fix.endswith("undo by hand Add → Sub at Sub Sub_a")
+    assert blame.fix.endswith("undo the rest by hand: Add → Sub at Sub Sub_a")
 
 
 def pasted(fix: str, folder: Path) -> None:

@@ -29,7 +29,7 @@ def test_two_graphs() -> None:
 def test_a_named_runtime_is_kept_to(refused: Refused) -> None:
     with refused("runtime/no-kernel") as refusal:
         onnxsmith.compare(from_text(TEXT), from_text(TEXT), runtime="onnxruntime")
-    assert refusal.problem.fix == "--runtime openvino, which takes it"
+    assert refusal.problem.fix == "--runtime openvino, which accepts the model"
 
 
 def test_graphs_that_draw() -> None:
@@ -47,6 +47,6 @@ def test_run_and_dump(tmp_path: Path, refused: Refused) -> None:
     assert CLAUSE in result.report.notes[-1]
     with refused("runtime/no-kernel") as refusal:
         onnxsmith.run(tmp_path / "m.onnx", feeds, runtime="onnxruntime")
-    assert refusal.problem.fix == "--runtime openvino, which takes it"
+    assert refusal.problem.fix == "--runtime openvino, which accepts the model"
     dumped = onnxsmith.dump(tmp_path / "m.onnx", inputs=feeds)
     assert CLAUSE in dumped.report.notes[-1]

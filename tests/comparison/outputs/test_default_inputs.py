@@ -43,7 +43,7 @@ def test_a_file_of_an_old_exporter_agrees(sides: tuple[bool, bool], prefix: str)
     layers = result.report.part(Layers)
     assert layers.culprits == ()
     assert layers.share == 1.0
-    told = [note for note in result.report.part(Verification).notes if "kept the default value" in note]
+    told = [note for note in result.report.part(Verification).notes if "kept their default values" in note]
     kept_by_both = sides == (True, True) and not prefix
     assert len(told) == (0 if kept_by_both else sum(sides))
     assert all("3 optional inputs" in note for note in told)

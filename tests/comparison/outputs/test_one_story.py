@@ -24,10 +24,10 @@ def test_if_the_layers_decide_the_outputs_have_no_verdict_of_their_own() -> None
     report = result.report
     assert report.verdict is Verdict.DIFFERENT
     assert [one.id for one in report.problems] == ["compare/first-error"]
-    assert "the outputs agree within rounding, so the layers decide" in report.problems[0].why
-    assert "inside only: the outputs agree; first error: c" in report.headline
+    assert "the outputs agree within rounding, but the error of this layer decides" in report.problems[0].why
+    assert "but only inside: the outputs agree; first error: c" in report.headline
     assert "CANNOT TELL" not in report.headline + said(report.part(Verification))
-    assert "a layer has an error, which decides" in said(report.part(Verification))
+    assert "has an error, so the models are different" in said(report.part(Verification))
 
 
 def test_if_the_outputs_differ_nothing_is_said_of_outputs_that_agree() -> None:
@@ -42,7 +42,7 @@ def test_the_effect_on_the_outputs_has_the_measure_of_the_tables() -> None:
     outputs = [layer.inherited for layer in found.layers if layer.paired_by == "port"]
     assert found.left is not None
     assert found.left[0] == max(outputs)
-    assert any(f"is off by {found.left[1]:.2g} of its scale, else {max(outputs):.2g}" in text for text in texts)
+    assert any(f"is off by {found.left[1]:.2g} of its scale instead of {max(outputs):.2g}" in text for text in texts)
     assert any("its worst element is off by" in text for text in texts)
     assert "its worst element is off by" in result.report.problems[-1].why
 

@@ -62,9 +62,9 @@ def test_an_optimisation_is_named_and_no_layer(fusing: list[onnx.ModelProto]) ->
     layers = result.report.part(Layers)
     assert result.report.verdict is Verdict.DIFFERENT
     assert layers.culprits == ()
-    assert "without the runtime's optimisations outputs change: y agrees then" in layers.exposed
+    assert "without the runtime's optimisations, outputs change: then y agrees" in layers.exposed
     assert "the likely cause is an optimisation" in layers.exposed
-    assert "from level extended on: it moves y by 0.061 of its scale" in layers.exposed
+    assert "from level extended on: it changes y by 0.061 of its scale" in layers.exposed
     assert layers.exposed in result.report.headline
     assert not any(one.id == "compare/first-error" for one in result.report.problems)
 

@@ -73,7 +73,7 @@ def test_equal_models_agree_in_every_step(tmp_path: Path) -> None:
     part = report.part(Steps)
     assert report.verdict is Verdict.DONE
     assert (len(part.steps), part.first, part.drifts) == (40, "", False)
-    assert part.drift == "with its own state the candidate gives the same, to the bit"
+    assert part.drift == "with its own state, the candidate returns bit-identical outputs"
     assert len(report.part(Verification).runs) == 40
 
 

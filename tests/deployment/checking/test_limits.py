@@ -62,7 +62,7 @@ def test_what_they_refuse() -> None:
     _, (checker, shapes) = checked(conflict, "onnx-checker", "onnx-shapes")
     assert checker.stage is Stage.PARSED
     assert shapes.stage is Stage.REFUSED
-    assert "the operator gives 2 in dimension 0, and the file declares 3" in shapes.why
+    assert "the operator computes 2 in dimension 0, but the file declares 3" in shapes.why
 
 
 def test_a_wrong_number_that_the_file_declares_is_refused_at_fixed_sizes_as_well() -> None:
@@ -72,7 +72,7 @@ def test_a_wrong_number_that_the_file_declares_is_refused_at_fixed_sizes_as_well
     _, (shapes,) = checked(conflict, "onnx-shapes")
     assert shapes.stage is Stage.REFUSED
     assert shapes.changed == ""
-    assert "the operator gives 4 in dimension 1, and the file declares 3" in shapes.why
+    assert "the operator gives 4 in dimension 1, but the file declares 3" in shapes.why
 
 
 def test_what_does_not_fit_the_limit_is_named(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_nodes_of_sequences_are_blamed_by_a_target_that_takes_tensors_only() -> 
         ports = (*model.graph.inputs, *model.graph.outputs)
         refused = any(node.op_type == "SequenceAt" for node in model.graph)
         listed = any(isinstance(value.type, ir.SequenceType) for value in ports)
-        return Refusal("it takes and returns tensors only") if refused or listed else None
+        return Refusal("the runtime accepts and returns only tensors") if refused or listed else None
 
     found = labels(text, ask)
     assert "-> e" in found

@@ -148,7 +148,7 @@ def test_a_tensor_of_a_branch_outside() -> None:
     x = g.input("x", "float32", ["n", 2])
     kept: list[Any] = []
     g.If(c(g), lambda: kept.append(x * 2) or kept[0], lambda: x)
-    with pytest.raises(OnnxsmithError, match="inside a branch or a body, which has ended"):
+    with pytest.raises(OnnxsmithError, match="inside a branch or a body that has ended"):
         g.Relu(kept[0])
 
 

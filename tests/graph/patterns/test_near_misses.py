@@ -18,19 +18,19 @@ GIVEN = """
 @pytest.mark.parametrize(
     ("pattern", "sentence"),
     [
-        ("Softmax <axis = -1> (x)", "-> c: matches but for axis=1 at -> c (pattern: axis=-1)"),
-        ("Mul(Relu(x), 0.5)", "-> b: matches but for the constant half is 0.4, the pattern wants 0.5"),
-        ("Clip(x, c_least)", "-> y: matches but for a third operand is there at -> y"),
+        ("Softmax <axis = -1> (x)", "-> c: matches except for axis=1 at -> c (pattern: axis=-1)"),
+        ("Mul(Relu(x), 0.5)", "-> b: matches except for the constant half is 0.4, but the pattern requires 0.5"),
+        ("Clip(x, c_least)", "-> y: matches except for a third operand is there at -> y"),
         ("Mul(Sigmoid(x), x)", "-> e: 1 of 2 operators match; `Sigmoid` expected, `HardSigmoid` -> d found"),
         (
             "{ m = ReduceMean(x) s = Sub(x, m) v = Sqrt(Mul(s, s)) y = Div(s, v) }",
             "-> i: 4 of 5 operators match; no Div reads -> i",
         ),
-        ("Softmax(Relu(x))", "-> c: matches but for `Mul` -> b stands after -> a"),
+        ("Softmax(Relu(x))", "-> c: matches except for `Mul` -> b stands after -> a"),
         ("Sigmoyd(x)", "the model has no Sigmoyd (it has HardSigmoid)"),
         ("(x) => (r, t) { r = Relu(x) t = Tanh(x) }", "-> a: 1 of 2 operators match; no Tanh has the same operands"),
-        ("Sub(x, x)", "-> g: matches but for x is e and f, which differ"),
-        ("Sub(x, c_mean)", "-> g: matches but for f is no constant, c_mean is one"),
+        ("Sub(x, x)", "-> g: matches except for x stands for both e and f, which differ"),
+        ("Sub(x, c_mean)", "-> g: matches except for f is not a constant, but c_mean must be one"),
     ],
 )
 def test_the_nearest_place_comes_first(pattern: str, sentence: str) -> None:
@@ -49,7 +49,7 @@ def test_at_most_a_few_and_no_matches() -> None:
 
 def test_bodies_and_functions_count() -> None:
     given = model(BRANCHES, inputs="float[N] x, bool b", held="float s = {2}")
-    assert "the constant s is 2.0, the pattern wants 3" in str(near_misses(given, "Mul(x, 3)")[0])
+    assert "the constant s is 2.0, but the pattern requires 3" in str(near_misses(given, "Mul(x, 3)")[0])
 
 
 def test_a_large_model() -> None:

@@ -158,7 +158,7 @@ REFUSED = {
     "5: two masks that overflow, and NaN become zeros": ("two masks together may overflow", padded(
         "b = Mul(h, low)\n u = Add(m, b)\n a = Add(u, g)", "2").replace("y = MatMul(p, v)", GUARD + "y = MatMul(w, v)")
         .replace(NUMBERS, NUMBERS + ", float[2,2] g = {-3.4028235e38, 0, 0, 0}")),
-    "6: a number that scores may reach": ("a score of -10000 does not hide", padded(
+    "6: a number that scores may reach": ("a score of -10000 may not hide", padded(
         "e = Cast<to = 9>(c)\n a = Where(e, m, lot)")),
     "4: inputs with one name for two sizes": ("inputs may have two sizes for S (a size of S, given", padded(
         "b = Mul(h, lot)\n a = Add(m, b)", "S")),
@@ -166,7 +166,7 @@ REFUSED = {
         m = MatMul(q, t)\n a = Add(m, b)\n p = Softmax(a)\n y = MatMul(p, v) }}"""),
     "5: a row that is hidden": ("hide all", REWRITTEN["a constant mask"][1].replace("{0, -inf,", "{-inf, -inf,")),
     "4: a column that broadcasts": ("a column for each key", masked("1,1,7,1")),
-    "4: a mask that widens the batch": ("batch and heads", f"""g (float[1,2,2,4] q) => (float y)
+    "4: a mask that widens the batch": ("batch or heads", f"""g (float[1,2,2,4] q) => (float y)
         <float[5,1,2,2] b = {{{", ".join("1234" * 5)}}}> {{ {T}\n m = MatMul(q, t)\n a = Add(m, b)\n p = Softmax(a)
         y = MatMul(p, v) }}"""),
 }  # fmt: skip

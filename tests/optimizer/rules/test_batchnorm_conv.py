@@ -87,7 +87,7 @@ REFUSED = {
         f"g (float[N,2,4,4] x, float[2] m) => (float[N,3,4,4] y) <{W}, {STATISTICS}> {{ {BN}\n y = Conv(a, w) }}",
     ),
     "5: shared weights": (
-        "weights are used elsewhere",
+        "weights are also used elsewhere",
         f"{HEAD} <{W}, {STATISTICS}> {{ {BN}\n d = Conv(a, w)\n e = Conv(x, w)\n y = Sub(d, e) }}",
     ),
     "7: a product that overflows": (

@@ -41,8 +41,8 @@ REFUSED = {
     "1: int32 float double": "not every INT32 is a FLOAT",
     "1: float bool float": "not every FLOAT is a BOOL",
     "1: int8 uint8 int64": "not every INT8 is a UINT8",
-    "2: int8 float uint8": "what else becomes",
-    "2: float double int64": "what else becomes",
+    "2: int8 float uint8": "the conversion of other values",
+    "2: float double int64": "the conversion of other values",
     "3: int32 double float16": "round twice",
 }
 

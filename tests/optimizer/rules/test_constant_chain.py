@@ -66,15 +66,15 @@ REFUSED = {
         ),
     ),
     "4: infinity that would become a number": (
-        "overflows where the result does not",
+        "overflows where the final result does not",
         chain("Mul(x, many)", "Div(u, many)").replace("float a", "float many = {512}, float a"),
     ),
     "4: infinity in some columns": (
-        "overflows where the result does not",
+        "overflows where the final result does not",
         chain("Mul(x, row)", "Mul(u, less)").replace("float a", "float[3] less = {2, 2, 0.5}, float a"),
     ),
     "4: summands that overflow": (
-        "overflows where the result does not",
+        "overflows where the final result does not",
         chain("Add(x, far)", "Sub(u, near)").replace("float a", "float far = {2e35}, float near = {1e35}, float a"),
     ),
     "2: underflow": (
@@ -94,7 +94,7 @@ def test_more_room() -> None:
     ones = ", ".join(["1.5"] * 40)
     text = f"""g (float[40,40] x) => (float[40,40] y) <float[40] r = {{{ones}}}, float[40,1] c = {{{ones}}}> {{
         u = Mul(x, r)\n y = Mul(u, c) }}"""
-    assert_refused(RULE, "more room", text)
+    assert_refused(RULE, "more memory", text)
 
 
 LEFT_ALONE = {
@@ -115,7 +115,7 @@ def test_left_alone(case: str) -> None:
 
 @refuses(RULE, 3)
 def test_what_cancels_or_lies_far_off_stays() -> None:
-    reason = "what is between the two loses digits"
+    reason = "the intermediate result loses digits"
     body = "{ c = Add(x, a)\n y = Sub(c, a) }"
     assert_refused(RULE, reason, f"g (float[2] x) => (float[2] y) <float a = {{1e20}}> {body}")
     body = "{ c = Mul(x, a)\n y = Mul(c, b) }"

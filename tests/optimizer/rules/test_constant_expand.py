@@ -53,14 +53,14 @@ def test_more_axes_than_the_data_has() -> None:
 def test_refused_1_a_size_of_another_input() -> None:
     text = """g (float[a,1] x, float[b] z) => (float[p,q] y) <int64[1] one = {1}> {
         s = Shape(z)\n t = Concat<axis = 0>(one, s)\n e = Expand(x, t)\n y = Relu(e) }"""
-    assert_refused(RULE, "depends on sizes that are not the data's", text)
+    assert_refused(RULE, "depends on sizes that the data does not have", text)
 
 
 @refuses(RULE, 1)
 def test_refused_1_its_own_size_at_another_place() -> None:
     text = """g (float[a,1] x) => (float[p,q] y) <int64[1] one = {1}> {
         s = Shape<start = 0, end = 1>(x)\n t = Concat<axis = 0>(one, s)\n e = Expand(x, t)\n y = Relu(e) }"""
-    assert_refused(RULE, "depends on sizes that are not the data's", text)
+    assert_refused(RULE, "depends on sizes that the data does not have", text)
 
 
 def test_a_target_that_only_a_run_knows() -> None:

@@ -42,14 +42,16 @@ def test_rewritten(case: str) -> None:
 
 
 REFUSED = {
-    "1: two other dimensions": ("0 and -1 cannot say", """g (float[b,t,8] x) => (float[t,b,8] y)
+    "1: two other dimensions": ("0 and -1 in a shape cannot express", """g (float[b,t,8] x) => (float[t,b,8] y)
         <int64[3] i = {1, 0, 2}> { s = Shape(x)\n p = Gather(s, i)\n y = Reshape(x, p) }"""),
     "2: an empty dimension": ("is 0", """g (float[b,0] x) => (float[b,4] y)
         <int64[2] k = {0, 4}, int64[1] i = {1}> { s = Shape<end = 1>(x)\n q = Concat<axis = 0>(s, k)
         r = Reshape<allowzero = 1>(x, q)\n y = ReduceSum<keepdims = 0>(r, i) }"""),
-    "1: another input's dimensions": ("0 and -1 cannot say", """g (float[b,t] x, float[c,d] z) => (float[u,v] y) {
+    "1: another input's dimensions": (("0 and -1 in a shape cannot "
+    "express"), """g (float[b,t] x, float[c,d] z) => (float[u,v] y) {
         s = Shape(z)\n p = Reshape(x, s)\n y = Neg(p) }"""),
-    "3: a dimension that may be empty": ("may be empty", """g (float[b,t,8] x) => (float[b,u] y) <int64[1] e = {8}> {
+    ("3: a dimension that may be "
+    "empty"): ("another dimension may be 0", """g (float[b,t,8] x) => (float[b,u] y) <int64[1] e = {8}> {
         n = Shape<end = 1>(x)\n s = Shape<start = 1, end = 2>(x)\n m = Mul(s, e)\n q = Concat<axis = 0>(n, m)
         y = Reshape(x, q) }"""),
 }  # fmt: skip

@@ -53,7 +53,7 @@ REFUSED = {
         f"g (float[N,2,4,4] x, float[2,2,1,1] w) => (float[N,2,4,4] y) <{W}, {STATISTICS}> {{ a = Conv(x, w)\n {BN} }}",
     ),
     "5: shared weights": (
-        "weights are used elsewhere",
+        "weights are also used elsewhere",
         f"{HEAD} <{W}, {STATISTICS}> {{ a = Conv(x, w)\n n = BatchNormalization(a, s, b, m, v)\n y = Conv(n, w) }}",
     ),
     "6: a product that overflows": (

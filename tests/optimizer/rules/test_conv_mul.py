@@ -52,11 +52,11 @@ REFUSED = {
             a = Conv(x, w)\n y = Mul(a, c) }}""",
     ),
     "3: weights of two": (
-        "weights are used elsewhere",
+        "weights are also used elsewhere",
         f"{HEAD} <{W}, float c = {{3}}> {{ a = Conv(x, w)\n b = Mul(a, c)\n d = Conv(x, w)\n y = Sub(d, b) }}",
     ),
     "3: weights of two that are scaled in other ways": (
-        "weights are used elsewhere",
+        "weights are also used elsewhere",
         f"""{HEAD} <{W}, float c = {{3}}> {{
             a = Conv(x, w)\n b = Mul(a, c)\n d = Conv(x, w)\n e = Neg(d)\n y = Sub(e, b) }}""",
     ),

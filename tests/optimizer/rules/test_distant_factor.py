@@ -123,7 +123,7 @@ REFUSED = {
         graph(f"{HEADS}\n y = Mul(h, c)").replace("float c = {0.5}", "float c = {1e-39}"),
     ),
     "3: one number that would become many": (
-        "more room",
+        "more memory",
         graph(
             "a = Relu(x)\n e = Mul(a, c)\n f = Transpose<perm = [1, 0, 2]>(e)\n y = Mul(f, long)",
             "float[N,S,300] x",
@@ -140,7 +140,7 @@ REFUSED = {
         ),
     ),
     "2: another factor that overflows": (
-        "cannot take the factor",
+        "cannot be multiplied into the constant",
         graph(
             "a = Relu(x)\n e = Mul(a, c)\n f = Transpose<perm = [1, 0, 2]>(e)\n z = Mul(f, d)\n y = Tanh(z)", y="A,B,C"
         ).replace("float c = {0.5}", "float c = {1e38}"),

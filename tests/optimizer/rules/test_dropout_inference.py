@@ -33,13 +33,13 @@ def test_a_mask_that_nobody_reads() -> None:
 def test_refused_1_training_is_asked_at_run_time() -> None:
     text = """g (float[N] x, bool t) => (float[N] y) <float none = {0.0}> {
         a = Dropout(x, none, t)\n y = Relu(a) }"""
-    assert_refused(RULE, "it may run in training mode", text, runtime="onnxruntime")
+    assert_refused(RULE, "the Dropout may run in training mode", text, runtime="onnxruntime")
 
 
 @refuses(RULE, 1)
 def test_refused_1_training_is_asked_for() -> None:
     text = f"{HEAD} <float half = {{0.5}}, bool on = {{1}}> {{ a = Dropout(x, half, on)\n y = Relu(a) }}"
-    assert_refused(RULE, "it may run in training mode", text)
+    assert_refused(RULE, "the Dropout may run in training mode", text)
 
 
 @refuses(RULE, 1)
@@ -49,7 +49,7 @@ def test_refused_1_before_opset_7() -> None:
     from tests.rewrites import head
 
     _, part = simplified(from_text(head(6) + f"{HEAD} {{ a = Dropout<is_test = 0>(x)\n y = Relu(a) }}"))
-    assert any(entry.rule == RULE and "it runs in training mode" in entry.why_not for entry in part.refused)
+    assert any(entry.rule == RULE and "the Dropout runs in training mode" in entry.why_not for entry in part.refused)
 
 
 @refuses(RULE, 2)

@@ -58,7 +58,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", refusals(RULE, REFUSED))
 def test_refused(case: str) -> None:
-    assert_refused(RULE, "where the width counts", REFUSED[case])
+    assert_refused(RULE, "to which its width matters", REFUSED[case])
 
 
 ALONE = {

@@ -42,7 +42,7 @@ REFUSED = {
         f"g (float[N,2] x, float[2] s) => (float[N,2] y) <{W}, {STATISTICS}> {{ a = Gemm(x, w)\n {BN} }}",
     ),
     "5: shared weights": (
-        "weights are used elsewhere",
+        "weights are also used elsewhere",
         f"{HEAD} <{W}, {STATISTICS}> {{ a = Gemm(x, w)\n n{BN[1:]}\n y = Gemm(n, w) }}",
     ),
     "7: a product that overflows": (

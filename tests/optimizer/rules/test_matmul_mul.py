@@ -71,7 +71,7 @@ REFUSED = {
             a = MatMul(x, w)\n s = Add(a, b)\n y = Mul(s, c) }}""",
     ),
     "3: shared weights": (
-        "weights are used elsewhere",
+        "weights are also used elsewhere",
         f"{HEAD} <{W}, float c = {{3}}> {{ a = MatMul(x, w)\n m = Mul(a, c)\n y = MatMul(m, w) }}",
     ),
     "5: a product that overflows": (

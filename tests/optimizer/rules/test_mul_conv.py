@@ -89,7 +89,7 @@ REFUSED = {
         f"{HEAD} <{W}, float c = {{3}}> {{ a = Mul(x, c)\n d = Conv(a, w)\n y = Sub(a, d) }}",
     ),
     "2: shared weights": (
-        "weights are used elsewhere",
+        "weights are also used elsewhere",
         f"{HEAD} <{W}, float c = {{3}}> {{ a = Mul(x, c)\n d = Conv(a, w)\n e = Tanh(d)\n y = Conv(e, w) }}",
     ),
     "4: a product that overflows": (

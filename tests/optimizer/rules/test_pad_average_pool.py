@@ -31,7 +31,7 @@ REFUSED = {
     "6: rounding up": ("beyond the data", "kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1"),
     "7: wider than the window": ("as wide as the window", "kernel_shape = [3, 2]"),
     "9: padding that depends on the size": (
-        "depends on the size",
+        "depend on the size",
         'kernel_shape = [4, 5], strides = [2, 2], auto_pad = "SAME_UPPER", count_include_pad = 1',
     ),
 }

@@ -80,7 +80,7 @@ REFUSED = {
         f'{HEAD} <{W}, {P.replace("3}", "2}")}> {{ a = Pad<mode = "reflect">(x, p)\n y = Conv(a, w) }}',
     ),
     "2: channels": (
-        "channels are padded",
+        "channels are also padded",
         f"""{HEAD} <float[1,2,2,3] w = {{1, 2, 3, 4, 5, 6, 6, 5, 4, 3, 2, 1}}, {P.replace("0, 0, 1", "0, 1, 1", 1)}> {{
             a = Pad(x, p)\n y = Conv(a, w) }}""",
     ),
@@ -95,7 +95,7 @@ REFUSED = {
             a = Pad(x, p, v)\n y = Conv(a, w) }}""",
     ),
     "5: own padding that depends on the size": (
-        "depends on the size",
+        "depend on the size",
         f'{HEAD} <{W}, {P}> {{ a = Pad(x, p)\n y = Conv<auto_pad = "SAME_UPPER", strides = [2, 2]>(a, w) }}',
     ),
     "5: own padding with holes": (

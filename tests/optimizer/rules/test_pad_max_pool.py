@@ -84,4 +84,4 @@ def test_pads_that_are_refused(case: str) -> None:
 def test_padding_that_depends_on_the_size() -> None:
     pool = 'MaxPool<kernel_shape = [4, 5], strides = [2, 2], auto_pad = "SAME_UPPER">(a)'
     text = f"{HEAD} <{P}, float least = {{-inf}}> {{ a = Pad(x, p, least)\n y = {pool} }}"
-    assert_refused(RULE, "depends on the size", text)
+    assert_refused(RULE, "depend on the size", text)

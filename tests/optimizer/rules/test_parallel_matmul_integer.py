@@ -50,7 +50,7 @@ def test_a_product_that_is_read_elsewhere() -> None:
 def test_a_matrix_that_is_read_elsewhere() -> None:
     outputs = "float[N,2] yu, float[N,3] yv, uint8[N,1,3] w"
     more = "i = ArgMax<axis = 1>(x)\n w = Gather(v, i)"
-    assert_refused(RULE, "the matrix is used elsewhere", graph(product("u") + product("v"), outputs, more))
+    assert_refused(RULE, "the matrix is also used elsewhere", graph(product("u") + product("v"), outputs, more))
 
 
 @refuses(RULE, 3)

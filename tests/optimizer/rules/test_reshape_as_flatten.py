@@ -38,7 +38,7 @@ def test_the_axis_between_the_products(first: str, rest: str, axis: int, runtime
 
 @refuses(RULE, 1)
 def test_other_products() -> None:
-    assert_refused(RULE, "not products of the data's first and other", reshape("02", "13"))
+    assert_refused(RULE, "not the products of the data's first dimensions", reshape("02", "13"))
 
 
 def test_a_target_that_can_be_constant() -> None:

@@ -30,7 +30,7 @@ def test_constant() -> None:
 
 @refuses(RULE, 1)
 def test_opset_11() -> None:
-    assert_refused(RULE, "asks for the input", f"{HEAD} <{S}> {{ r = Neg(z)\n y = Resize(x, r, s) }}", opset=11)
+    assert_refused(RULE, "requires the input", f"{HEAD} <{S}> {{ r = Neg(z)\n y = Resize(x, r, s) }}", opset=11)
 
 
 def test_looked_at() -> None:

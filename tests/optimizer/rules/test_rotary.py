@@ -76,7 +76,7 @@ def test_a_constant_keeps_its_half() -> None:
     assert sizes == [6, 6]
 
 
-EQUAL, LONG = "two halves", "as long as the data"
+EQUAL, LONG = "two halves", "another length than the data"
 READ = SUM + "o = Abs(cu)\n r = Abs(su)\n"
 REFUSED = {
     "2: a product that is read": (rotary(more=", float[N,2,3,4] q"), "used elsewhere"),
@@ -100,7 +100,7 @@ REFUSED = {
     "5: another length": (rotary(f="float[1,S,2]"), LONG),
     "5: one position": (rotary(f="float[1,1,2]"), LONG),
     "5: a row for each head": (rotary(TWICE + ANGLES + AXIS.replace("one", "zero"), f="float[2,3,2]"), LONG),
-    "5: another batch": (rotary(f="float[M,3,2]"), "a row for each"),
+    "5: another batch": (rotary(f="float[M,3,2]"), "one row for each batch element"),
     "6: cosines and sines that others read": (
         rotary(end=READ, more=", float[1,1,3,4] o, float[1,1,3,4] r"),
         "as many nodes",

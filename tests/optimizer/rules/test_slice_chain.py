@@ -63,15 +63,18 @@ def test_parts_of_a_slice_are_a_split() -> None:
 
 
 REFUSED = {
-    "1: one axis in steps": ("takes its size", slices((0, END, 1, 2), (1, 3, 1, 1))),
-    "1: from the end of an unknown size": ("takes its size", slices((-3, END, 0, 1), (1, 2, 0, 1))),
+    "1: one axis in steps": ("requires the size", slices((0, END, 1, 2), (1, 3, 1, 1))),
+    "1: from the end of an unknown size": ("requires the size", slices((-3, END, 0, 1), (1, 2, 0, 1))),
     "2: another reader": (
-        "read by others",
+        "other nodes also read",
         slices((0, 3, 1, 1), (2, 5, 2, 1), rest="m = Neg(v1)\n z = Relu(v2)\n y = Relu(m)").replace(
             "y)", "y, float[I,J,K] z)", 1
         ),
     ),
-    "2: an output": ("read by others", slices((0, 3, 1, 1), (2, 5, 2, 1)).replace("y)", "y, float[I,J,K] v1)", 1)),
+    "2: an output": (
+        ("other nodes also read"),
+        slices((0, 3, 1, 1), (2, 5, 2, 1)).replace("y)", "y, float[I,J,K] v1)", 1),
+    ),
 }
 
 

@@ -59,18 +59,18 @@ def test_in_a_branch() -> None:
 
 REFUSED = {
     "1: the length of the sequence": (
-        "others than SequenceAt",
+        "not a SequenceAt",
         graph("int64 n = {2}", "a = SequenceAt(s, i)\n l = SequenceLength(s)\n f = Cast<to = 1>(l)\n y = Mul(a, f)"),
     ),
     "1: a place that is computed": (
-        "others than SequenceAt",
+        "not a SequenceAt",
         graph("int64 n = {2}", "k = ArgMax<axis = 0, keepdims = 0>(v)\n a = SequenceAt(s, k)\n y = Relu(a)").replace(
             "x) =>", "x, float[2] v) =>"
         ),
     ),
     "2: a dynamic size": ("the size of the axis", graph("int64 n = {2}", x="N,M")),
     "3: an axis that is lost": (
-        "lose the axis",
+        "have no split axis",
         graph("int64 n = {2}", "a = SequenceAt(s, i)\n b = SequenceAt(s, j)\n c = Mul(a, b)\n y = Unsqueeze(c, o)")
         .replace("(x, n)", "<keepdims = 0>(x)")
         .replace("<axis = 1><keepdims = 0>", "<axis = 1, keepdims = 0>")

@@ -27,7 +27,7 @@ def test_the_axis_before(perm: str, axis: int, taken: int, index: str) -> None:
 
 @refuses(RULE, 1)
 def test_the_rest_changes_places() -> None:
-    assert_refused(RULE, "change places", gather("1, 0, 2", 2))
+    assert_refused(RULE, "change their order", gather("1, 0, 2", 2))
 
 
 def test_several_indices() -> None:

@@ -41,7 +41,7 @@ def test_axes_that_are_an_input() -> None:
 @refuses(RULE, 1)
 @pytest.mark.parametrize(("perm", "axes", "kept"), [("0, 2, 3, 1", "0, 3", 1), ("0, 2, 1, 3", "0", 0)])
 def test_the_rest_changes_places(perm: str, axes: str, kept: int) -> None:
-    assert_refused(RULE, "change places", reduced(perm, axes, kept))
+    assert_refused(RULE, "change their order", reduced(perm, axes, kept))
 
 
 def test_axes_that_nobody_knows() -> None:

@@ -50,7 +50,7 @@ def test_what_reads_the_middle_keeps_it() -> None:
 def test_two_dimensions_in_other_places() -> None:
     text = """g (float[A,B] x) => (float y) <int64[2] p = {0, 1}, int64[1] o = {0}> {
         b = Unsqueeze(x, p)\n c = Squeeze(b, o)\n y = Neg(c) }"""
-    assert_refused(RULE, "not the data's at the same place", text)
+    assert_refused(RULE, "differs from the data's dimension at the same position", text)
 
 
 def test_an_output_that_is_the_input() -> None:

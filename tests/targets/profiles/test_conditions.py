@@ -152,7 +152,7 @@ def test_constants() -> None:
     assert told(profile, computed) == [("refused", "shape must be constant")]
     assert told(profile, folds)[1] == (
         "unknown",
-        "shape must be constant, and is computed from constants; fold it, for example with `onnxsmith simplify`",
+        "shape must be constant, but it is computed from constants; fold it, for example with `onnxsmith simplify`",
     )
     assert told(profile, stored) == [FITS]
     assert told(profile, default) == [("refused", "shape must be constant")]  # the caller may replace a default

@@ -115,16 +115,16 @@ def test_equal_branch_shapes() -> None:
     ranks = rule("equal-branch-shapes", '"If", "Neg"', 'compare = "rank"')
     two_shapes = branches("x", "z", "float[2] x, float[1] z")
     two_ranks = branches("x", "z", "float[2] x, float[1,2] z")
-    assert told(profile, two_shapes)[0] == ("refused", "the branches give [2] and [1]; both must have the same shape")
+    assert told(profile, two_shapes)[0] == ("refused", "the branches return [2] and [1]; both must have the same shape")
     assert told(ranks, two_shapes)[0] == FITS
     for asked in (profile, ranks):
         assert told(asked, two_ranks)[0] == (
             "refused",
-            "the branches give [2] and [1, 2]; both must have the same rank",
+            "the branches return [2] and [1, 2]; both must have the same rank",
         )
     assert told(profile, branches("x", "z", "float[n] x, float[m] z"))[0] == (
         "unknown",
-        "the branches give [n] and [m], which may differ",
+        "the branches return [n] and [m], which may differ",
     )
     assert told(profile, branches("x", "z", "float[n,2] x, float[n,2] z"))[0] == FITS
     assert told(profile, branches("x", "z", "float[] x, float[2] z"))[0][0] == "unknown"
@@ -133,7 +133,7 @@ def test_equal_branch_shapes() -> None:
 def test_suppression_boxes() -> None:
     profile = rule("suppression-boxes", '"NonMaxSuppression"', "most = 8")
     graph = "g (float[1,%s,4] b, float[1,2,%s] s) => (y) { y = NonMaxSuppression(b, s) }"
-    assert told(profile, graph % (9, 9)) == [("unknown", "9 boxes, of which only the 8 best are considered")]
+    assert told(profile, graph % (9, 9)) == [("unknown", "there are 9 boxes, but only the 8 best boxes are considered")]
     assert told(profile, graph % ("n", "n")) == [("unknown", "the number of boxes is not known; only 8 are considered")]
     assert told(profile, graph % (8, 8)) == [FITS]
 

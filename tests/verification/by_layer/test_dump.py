@@ -163,7 +163,7 @@ g (float[n] x) => (float y) <int64 second = {1}> {
     )
     found = dump(tmp_path / "m.onnx")
     assert found.ok
-    assert any("was refused, this one was taken" in note for note in found.report.notes)
+    assert any("but accepted this one" in note for note in found.report.notes)
 
 
 def test_dimensions_without_a_name_get_a_size(tmp_path: Path) -> None:

@@ -29,10 +29,10 @@ FACTORS = np.linspace(0.5, 1.5, 6, dtype=np.float32)[:, None, None]
     [
         (RIGHT, RIGHT * np.float32(1.01), "times 1.01"),
         (RIGHT, -RIGHT, "times -1"),
-        (RIGHT, RIGHT * FACTORS, "times another factor at each place along axis 1 (0.5 to 1.5)"),
+        (RIGHT, RIGHT * FACTORS, "times a different factor at each index of axis 1 (0.5 to 1.5)"),
         (RIGHT, RIGHT + np.float32(0.5), "plus 0.5"),
-        (RIGHT, RIGHT + FACTORS, "plus another number at each place along axis 1, as a bias"),
-        (RIGHT, RIGHT[:, :, ::-1], "in reverse along axis 2"),
+        (RIGHT, RIGHT + FACTORS, "plus a different number at each index of axis 1, like a bias"),
+        (RIGHT, RIGHT[:, :, ::-1], "in reverse order along axis 2"),
         (SQUARE, SQUARE.swapaxes(1, 2), "axes 1 and 2 are exchanged"),
         (RIGHT, np.roll(RIGHT, 1, 3), "shifted by 1 along axis 3"),
         (RIGHT, np.roll(RIGHT, -2, 2), "shifted by -2 along axis 2"),
@@ -40,8 +40,8 @@ FACTORS = np.linspace(0.5, 1.5, 6, dtype=np.float32)[:, None, None]
         (RIGHT[0, 0, 0], np.random.default_rng(2).permutation(RIGHT[0, 0, 0]), "the same numbers in another order"),
         (RIGHT, np.clip(RIGHT, None, 1), "cut off at 1"),
         (RIGHT, np.maximum(RIGHT, 0), "0 where it differs"),
-        (RIGHT, at(RIGHT, np.s_[:, 4], 7 * RIGHT[:, 4] ** 2), "only at 4 of axis 1, of 6 places"),
-        (RIGHT, BORDER, "only at the border, 1 wide"),
+        (RIGHT, at(RIGHT, np.s_[:, 4], 7 * RIGHT[:, 4] ** 2), "only at index 4 of axis 1, which has size 6"),
+        (RIGHT, BORDER, "only at the border, which is 1 wide"),
         (RIGHT, np.rint(RIGHT), "whole numbers, as if cast to integers"),
         (RIGHT, RIGHT.astype(np.float16), "rounded to float16"),
     ],
@@ -76,7 +76,7 @@ def test_numbers_that_stayed_in_their_places_are_in_no_other_order(shape: tuple[
     ours = rng.standard_normal(shape)
     theirs = ours * (1 + 5e-4 * rng.random(shape))
     assert "order" not in pattern(ours, theirs)
-    assert pattern(ours, theirs[::-1]).startswith(("in reverse along axis 0", "the same slices along axis 0"))
+    assert pattern(ours, theirs[::-1]).startswith(("in reverse order along axis 0", "the same slices along axis 0"))
 
 
 def test_a_few_wrong_numbers_are_not_another_order() -> None:

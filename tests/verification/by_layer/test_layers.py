@@ -494,7 +494,7 @@ def test_a_graph_without_nodes_has_nothing_to_compare_by_layer() -> None:
     report = onnxsmith.compare(empty, empty, per_layer=True).report
     assert (report.verdict, report.problems) == (Verdict.DONE, ())
     assert (
-        "there are no layers to compare, only the outputs"
+        "only outputs can be compared, not layers"
         in layers_of(onnxsmith.compare(empty, empty, per_layer=True)).notes[0]
     )
 

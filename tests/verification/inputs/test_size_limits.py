@@ -123,7 +123,7 @@ def test_sizes_outside_of_a_relation_are_refused(asked: list[str]) -> None:
     if fix.startswith("--dim "):
         SizeLimits(RELATED[0][0], [fix.removeprefix("--dim ")])
     else:
-        assert fix.startswith("leave --dim past out")
+        assert fix.startswith("remove --dim past")
         SizeLimits(RELATED[0][0], [one for one in asked if not one.startswith("past")])
 
 

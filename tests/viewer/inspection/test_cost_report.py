@@ -216,7 +216,7 @@ def test_operators_without_a_rule_are_named_and_never_silently_nothing() -> None
     found = report.part(Costs)
     assert (found.uncounted, found.without_macs, found.unsized) == ({"com.acme::Foo": 3}, {"Relu": 1}, 3)
     said = [block.text for block in found.blocks() if isinstance(block, Text)]
-    assert said == ["not counted: 3 com.acme::Foo", "not in the memory: 3 tensors of unknown size"]
+    assert said == ["not counted: 3 com.acme::Foo", "not counted in the memory: 3 tensors of unknown size"]
     assert costs(graph("g (float[1,1,4,4] x, float[4] s) => (float[1,1,8,8] y) { y = Resize(x, , s) }")).uncounted == {
         "Resize": 1
     }

@@ -259,7 +259,7 @@ class Report:
             for item in data["parts"]:
                 kind = item.pop("kind")
                 if kind not in kinds:
-                    raise ValueError(f"a part of the kind {kind!r}, which this version does not know")
+                    raise ValueError(f"the report has a part of the kind {kind!r}, which this version does not know")
                 parts.append(_read(kinds[kind], item))
             return cls(
                 command=_read(str, data["command"]),
@@ -386,11 +386,11 @@ def _said(text: str, data: Any, error: Exception) -> tuple[str, str]:
         return _STRANGER, f"it is not JSON{place}"
     absent = [name for name in _FIELDS if not isinstance(data, dict) or name not in data]
     if not isinstance(data, dict):
-        return _STRANGER, f"it is JSON, but {_KINDS.get(type(data), 'not an object')}, not a report"
+        return _STRANGER, f"the file is JSON, but contains {_KINDS.get(type(data), 'null')} instead of a report"
     if "keep" in data and len(absent) == len(_FIELDS):
         return _STRANGER, "it is a list of nodes to keep, which bisect or quantize wrote beside its report"
     if absent:
-        return _STRANGER, f"it is JSON without the fields of a report: {', '.join(absent)}"
+        return _STRANGER, f"the file is JSON, but lacks these fields of a report: {', '.join(absent)}"
     return _OTHER, f"{_mistake(error)}{_written_by(data)}"
 
 
@@ -404,7 +404,7 @@ def _mistake(error: Exception) -> str:
         return f"{f'{title}: ' if title.isidentifier() else ''}{place}: {first['msg']}"
     if isinstance(error, KeyError):
         return f"the field {error.args[0]!r} is missing"
-    return str(error) if type(error) is ValueError else "a field has not the form that this version reads"
+    return str(error) if type(error) is ValueError else "a field does not have the form that this version reads"
 
 
 def _written_by(data: dict[str, Any]) -> str:

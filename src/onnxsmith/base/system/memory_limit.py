@@ -93,7 +93,7 @@ class NoLimit(MemoryLimit):
     """Other systems have no limit: macOS accepts RLIMIT_DATA but does not count mapped memory, and Windows has no such
     limit."""
 
-    missing = "this system has no memory limit for processes: only their time is limited"
+    missing = "this system has no memory limit for processes, so only their time is limited"
 
     def hold(self, limit: int) -> int:
         return 0

@@ -127,21 +127,23 @@ def _said(counted: Counted, names: list[Renaming], missing: int) -> str:
     if counted.counts:
         return ", ".join(several(count, noun) for noun, count in counted.counts.items())
     if missing:
-        return f"equal as far as the values can be read; those of {several(missing, 'weight')} are missing"
+        return f"equal as far as the values can be read; the values of {several(missing, 'weight')} are missing"
     if names:
         return f"only names differ ({several(len(names), 'name')} inside the graph)"
-    return "equal but for what is ignored" if counted.ignored else "equal"
+    return "equal except for the ignored differences" if counted.ignored else "equal"
 
 
 def _notes(found: Found, missing: int) -> list[str]:
     notes = []
     for count, side in zip(found.nested, _SIDES, strict=True):
         if count:
-            notes.append(f"{several(count, f'{side} node')} in branches and bodies, which the list does not name")
+            notes.append(f"{several(count, f'{side} node')} in branches and bodies are not in the list")
     if found.swapped:
-        notes.append(f"operands in another order, without effect: {several(found.swapped, 'node')}")
+        notes.append(f"operands in another order, which has no effect: {several(found.swapped, 'node')}")
     if found.moved:
-        notes.append(f"an attribute in one model and an equal input in the other: {several(found.moved, 'parameter')}")
+        notes.append(
+            f"attributes in one model, inputs with equal values in the other: {several(found.moved, 'parameter')}"
+        )
     if found.idle:
         notes.append(f"stored in both models, but read by nodes of only one: {several(found.idle, 'weight')}")
     if missing:

@@ -81,7 +81,7 @@ def _sides(models: Models) -> tuple[tuple[Side, Side], FunctionPairs]:
 
 def _left_out(models: Models) -> list[str]:
     parts = dict.fromkeys(part for model in models for part in carried_fields.left_out(model))
-    return [f"not compared, because no run needs it: {part}" for part in parts]
+    return [f"not compared, because it does not affect a run: {part}" for part in parts]
 
 
 Identifier = tuple[str, str, str]

@@ -106,7 +106,7 @@ class Attempts:
         steps, _ = self._sides[0].outline.segment(layer.reference, cuts)
         ops = ", ".join(step.op for step in steps)
         rows = [row.said() for row in self._matches.by_node.get(node_label(node), ())]
-        said = f"its result is not that of {ops} in the reference"
+        said = f"its result differs from the result of {ops} in the reference"
         return Attempt(
             node_label(node),
             (*dict.fromkeys(rows), said),
@@ -126,7 +126,7 @@ class Attempts:
                 continue
             if read.dtype is not None and made.dtype is not None and read.dtype != made.dtype:
                 continue
-            said = rows[0].said() if rows else f"{op_name(node)} is in the candidate alone"
+            said = rows[0].said() if rows else f"{op_name(node)} is only in the candidate"
             yield Attempt(label, (said,), partial(Undoing.bypass, output=made.name or "", place=place), 1)
 
     def _attributes(self, node: ir.Node, one: ir.Node) -> Iterator[Attempt]:

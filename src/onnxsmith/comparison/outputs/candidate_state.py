@@ -124,13 +124,22 @@ def _drift(
     rounding if the reference in float64 is as far from the reference as from the candidate. Otherwise small errors add
     up."""
     label, one = _labels(rolled)[beyond], own[beyond]
-    said = f"with its own state the candidate is {one.difference:.2g} of the scale off in {label}, output {one.output}"
+    said = (
+        f"with its own state, the candidate differs by {one.difference:.2g} of the scale in {label}, output "
+        f"{one.output}"
+    )
     truth = _exact(rolled, pairs, beyond, exact)
     if truth is None:
-        return f"{said}: each step adds less than rounding may; no run in float64 tells whether it is rounding", False
+        return (
+            (
+                f"{said}: each step adds no more than rounding explains, and no run in float64 could show "
+                "whether this is rounding"
+            ),
+            False,
+        )
     theirs = next(outputs for at, outputs in enumerate(_chained(candidate, rolled, pairs)) if at == beyond)
     if as_near(truth[one.output], rolled.outputs[beyond][one.output], theirs[one.output]):
-        return f"{said}: rounding that grows, the reference is as far from float64", False
+        return f"{said}: this is rounding that grows, because the reference is as far from float64", False
     return f"{said}, and the reference is nearer to float64: small errors of each step add up", True
 
 
@@ -153,8 +162,8 @@ def _said(own: Sequence[Own], rolled: Rolled) -> str:
     at = max(range(len(own)), key=lambda number: (bool(own[number].reason), own[number].difference))
     far, label = own[at].difference, _labels(rolled)[at]
     if not far and not own[at].reason:
-        return "with its own state the candidate gives the same, to the bit"
-    return f"with its own state the candidate is at most {far:.2g} of the scale off, in {label}"
+        return "with its own state, the candidate returns bit-identical outputs"
+    return f"with its own state, the candidate differs by at most {far:.2g} of the scale, in {label}"
 
 
 def _step(label: str, met: Met, own: Own | None) -> Step:

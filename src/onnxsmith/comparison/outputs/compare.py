@@ -197,7 +197,10 @@ def _report(
             raise _LackingError(error.problem) from error
         plain = unoptimised(asked) if error.problem.id in _FAILS else None
         if plain is not None:
-            said = f"with the runtime's optimisations on, it failed; compared with them off ({error.problem.why})"
+            said = (
+                f"the run failed with the runtime's optimisations ({error.problem.why}); compared without the "
+                "optimisations"
+            )
             try:
                 return _report(replace(plain, notes=(*plain.notes, said)), clock, per_layer, worst_input, last=last)
             finally:
@@ -247,11 +250,17 @@ def _with_ways(found: Problem, *, are_graphs: bool) -> Problem:
     check is too weak, its fix names the comparison of the tensors inside, which hide less than the outputs."""
     layers = "`onnxsmith compare REFERENCE CANDIDATE --per-layer`"
     if found.id == "verify/cannot-tell":
-        return replace(found, fix=f"{found.fix}; or {layers} compares the tensors inside, which hide less")
+        return replace(
+            found,
+            fix=(
+                f"{found.fix}; or {layers} also compares intermediate tensors, which show differences that the "
+                "outputs hide"
+            ),
+        )
     if found.id != "verify/different" or not are_graphs or "no numbers were compared" in found.why:
         return found
     ways = (
-        f"{layers} names the first node with an error of its own; "
+        f"{layers} names the first node that adds an error; "
         "`onnxsmith diff REFERENCE CANDIDATE` lists the weights and nodes that differ"
     )
     return replace(found, fix=f"{ways}; {found.fix}")

@@ -27,11 +27,11 @@ def headline(a: SideSource, b: SideSource, part: Verification, parts: Sequence[P
         cause = layers.cause.said() if layers.cause is not None and explained else ""
         if layers.culprits:
             inside = f", in its body {layers.inside.step}" if layers.inside is not None else ""
-            agree = "" if part.differs else ", inside only: the outputs agree"
+            agree = "" if part.differs else ", but only inside: the outputs agree"
             more = f" and {len(layers.culprits) - 1} more" if len(layers.culprits) > 1 else ""
             where = f"{agree}; first error: {layers.culprits[0]}{inside}" + (f" ({cause})" if cause else "") + more
         elif cause:
-            also = f"; what differs is {cause}, whose rounding explains the outputs"
+            also = f"; the graphs differ in {cause}, and rounding there explains the outputs"
         elif layers.exposed and part.differs:
             also = f"; {layers.exposed}"
     where = f"; first {begins}{where}" if begins else where

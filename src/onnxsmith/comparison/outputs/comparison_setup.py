@@ -102,8 +102,8 @@ def _no_part(side: SideSource) -> OnnxsmithError:
     name = side.label.removesuffix(" in PyTorch, eager")
     why, fix = "a torch model has no tensors by name before it is exported", ""
     if isinstance(side.source, Recording):
-        why = "the file holds values, which were computed from the graph inputs: nothing in it can be cut out"
-        fix = "leave --from and --to out, or compare with the model that these values were dumped from"
+        why = "the file contains values that were computed from the graph inputs, and no graph that could be cut"
+        fix = "remove --from and --to, or compare with the model that computed these values"
     elif is_target(name):
         fix = f"export it, and compare the file: `onnxsmith export {shlex.quote(name)} -o exported.onnx`"
     return problem(

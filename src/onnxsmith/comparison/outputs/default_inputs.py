@@ -33,7 +33,7 @@ def with_common_inputs(a: SideSource, b: SideSource) -> tuple[SideSource, SideSo
         lost = [port for port in side.interface.inputs if port.default and port.name not in shared]
         if lost:
             said = first_few([port.name for port in lost], _SHOWN)
-            notes.append(f"{side.label}: {several(len(lost), 'optional input')} kept the default value: {said}")
+            notes.append(f"{side.label}: {several(len(lost), 'optional input')} kept their default values: {said}")
         kept = [port for port in side.interface.inputs if port not in lost]
         ports = tuple(replace(p, default=False) if p.name in needed[0] | needed[1] else p for p in kept)
         made.append(_with_inputs(side, ports) if ports != side.interface.inputs else side)

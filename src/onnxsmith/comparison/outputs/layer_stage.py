@@ -57,8 +57,8 @@ def layered(read: Compared, part: Verification, worst: Feed, recorder: Recorder,
 
 def _undecided(part: Verification) -> Verification:
     """Returns a verification whose outputs agree, if a layer has an error: the outputs do not decide."""
-    said = "the outputs agree within rounding, and the layers below do not: a layer has an error, which decides"
-    unseen = [f"why the outputs do not show it: {why}" for why in part.unsure]
+    said = "the outputs agree within rounding, but a layer below has an error, so the models are different"
+    unseen = [f"why the outputs do not show the error: {why}" for why in part.unsure]
     return replace(part, unsure=(), notes=(said, *unseen, *part.notes))
 
 
@@ -83,32 +83,39 @@ def blamed(layers: Layers, candidate: str, *, outputs_agree: bool = False) -> tu
     if not layers.culprits:
         return ()
     first, cause = layers.layer(layers.culprits[0]), layers.cause
-    why = ["the outputs agree within rounding, so the layers decide"] if outputs_agree else []
+    why = ["the outputs agree within rounding, but the error of this layer decides"] if outputs_agree else []
     if first.own is not None:
         why.append(
             f"computed from the reference's inputs, its worst element is off by {first.own:.2g} of its scale; rounding "
             f"explains {first.allowed:.2g}"
         )
     elif first.reason:
-        why.append(f"it differs from the reference's: {first.reason}")
+        why.append(f"it differs from the tensor of the reference: {first.reason}")
     inside = layers.inside
     if inside is not None:
         why.append(
-            f"in its body {inside.name} is the first that differs, time {inside.iteration} of {inside.of}: "
+            f"in its body, {inside.name} is the first tensor that differs, in iteration {inside.iteration} "
+            f"of {inside.of}: "
             f"{inside.reason}"
         )
     if cause is not None and (inside is None or cause.agrees):
         tried = (
             "all outputs agree"
             if cause.agrees
-            else f"the worst element of the outputs is off by {cause.after:.2g} of its scale, else {cause.before:.2g}"
+            else (
+                f"the worst element of the outputs is off by {cause.after:.2g} of its scale instead of "
+                f"{cause.before:.2g}"
+            )
         )
-        why.append(f"the graphs differ there: {cause.said()}; with that undone, {tried}")
+        why.append(f"the graphs differ there: {cause.said()}; with this undone, {tried}")
     reason = first.reason or "the graphs differ there"
-    said = f"{first.name} is the first tensor with an error of its own: {reason}"
+    said = f"{first.name} is the first tensor whose operation adds an error: {reason}"
     if len(layers.culprits) > 1:
         named = first_few(layers.culprits, _NAMED)
-        said = f"{len(layers.culprits)} tensors have an error of their own: {named}; of the first, {reason}"
+        said = (
+            f"{len(layers.culprits)} tensors differ by errors that their own operations add: {named}; in the "
+            f"first, {reason}"
+        )
     return (
         Problem(
             "compare/first-error",
@@ -125,7 +132,7 @@ def blamed(layers: Layers, candidate: str, *, outputs_agree: bool = False) -> tu
 def _fix(first: Layer, cause: Cause | None, candidate: str) -> str:
     """Returns the fix for the culprits: a patch that undoes their causes, as far as these are known."""
     if cause is None or not (cause.agrees or cause.patch):
-        compared = "compare the attributes and weights of this node with the reference's"
+        compared = "compare the attributes and weights of this node with those in the reference"
         if not candidate or not first.steps:
             return compared
         shown = shlex.join(["onnxsmith", "inspect", candidate, first.steps[0].removeprefix("-> ")])
@@ -136,8 +143,8 @@ def _fix(first: Layer, cause: Cause | None, candidate: str) -> str:
     command = ["onnxsmith", "edit", candidate, "fix.toml", "-o", f"{Path(candidate).stem}_fixed.onnx"]
     pasted = f"`printf '%s\\n' {lines} > fix.toml; {shlex.join(command)}`"
     if cause.by_hand:
-        return f"{pasted} undoes a part; undo by hand {', and '.join(cause.by_hand)}"
-    return pasted if cause.agrees else f"{pasted} undoes a part; then compare again to find the rest"
+        return f"{pasted} undoes a part of the difference; undo the rest by hand: {', and '.join(cause.by_hand)}"
+    return pasted if cause.agrees else f"{pasted} undoes a part of the difference; then compare again to find the rest"
 
 
 _MOST = 16

@@ -38,7 +38,7 @@ class _Moved:
     def said(self) -> str:
         return (
             f"the likely cause is an optimisation that the runtime applies to {self.label} from level {self.level} on: "
-            f"it moves {self.output} by {self.size:.2g} of its scale"
+            f"it changes {self.output} by {self.size:.2g} of its scale"
         )
 
 
@@ -59,8 +59,8 @@ def explained(read: Compared, feed: Feed, changed: Mapping[str, bool]) -> str:
         return ""
     listed = ", ".join(f"{name} {'differs' if differs else 'agrees'}" for name, differs in changed.items())
     if without_optimisations(read.a, read.b) is None:
-        return f"with every tensor exposed, which keeps kernels from being fused, outputs change: {listed} now"
-    said = f"without the runtime's optimisations outputs change: {listed} then"
+        return f"if every tensor is read, the runtime fuses no kernels and outputs change: now {listed}"
+    said = f"without the runtime's optimisations, outputs change: then {listed}"
     moved = [one for side in (read.a, read.b) if (one := _moved(side, read, feed, changed)) is not None]
     return "; ".join((said, *(one.said() for one in moved)))
 

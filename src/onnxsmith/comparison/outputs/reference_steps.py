@@ -248,8 +248,10 @@ class _Rolling:
                 what=f"the reference refuses {name}: {refusal.what}",
                 where=shapes,
                 why=refusal.why or refusal.where,
-                fix="give the inputs of every step, one --input for each, with sizes that fit the state: a mask is as "
-                "long as the past and the new tokens; a first state that is not empty is an input of the first step",
+                fix="give the inputs of every step, one --input for each step, with sizes that fit the state: a "
+                "mask is as "
+                "long as the past and the new tokens together; give a first state that is not empty with the "
+                "first step",
             )
         )
 

@@ -13,7 +13,7 @@ from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure import walk
 from onnxsmith.verification import random_draws
 
-NOTHING_RUN = "the files are equal byte by byte, so that neither was run"
+NOTHING_RUN = "the files are equal byte by byte, so neither file was run"
 
 
 def same_files(reference: Any, candidate: Any) -> Verification | None:

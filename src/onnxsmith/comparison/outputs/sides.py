@@ -150,7 +150,7 @@ def _read(path: Path, label: str, stack: ExitStack | None) -> tuple[ir.Model, tu
 
 def _loaded(source: Source, label: str) -> tuple[ir.Model, tuple[str, ...]]:
     model, was_sorted = load_sorting(source)
-    return model, (f"{label}: its nodes were not in an order in which they can run, and were sorted",) * was_sorted
+    return model, (f"{label}: the nodes were not in an order in which they can run, so they were sorted",) * was_sorted
 
 
 def _is_target(text: str) -> bool:
@@ -263,7 +263,8 @@ def _alike(what: str, more: SideSource, fewer: SideSource, missing: Sequence[str
     if what == "outputs" and files[0] and set(missing) < set(names):
         dropped = " ".join(f"--drop-output {shlex.quote(name)}" for name in missing)
         return (
-            f"leave out what only one has: `onnxsmith simplify {files[0]} {dropped} -o part.onnx`, and compare "
+            f"drop the outputs that only one model has: `onnxsmith simplify {files[0]} {dropped} -o "
+            "part.onnx`, and compare "
             "part.onnx"
         )
     shown = " and ".join(f"`onnxsmith inspect {file}`" for file in files if file)

@@ -50,7 +50,7 @@ class LayerOptions:
         if self.budget < 1:
             raise problem("compare/number", "no memory is left for tensors", fix="give megabytes: --memory 2048")
         if not 0 <= self.least_share <= 1:
-            said = f"{self.least_share:g} is no share of the tensors"
+            said = f"{self.least_share:g} is not a share of the tensors"
             raise problem("compare/number", said, fix="give a number from 0 to 1: --min-paired 0.5")
 
 
@@ -257,7 +257,7 @@ def as_graph(side: SideSource, feeds: Feeds, why: str = NO_ORIGINS) -> OnnxTap |
     assert isinstance(side.source, TorchProgram)
     program = side.source
     tries: tuple[tuple[TorchProgram, Mapping[str, Any]], ...] = (program, side.example), (fixed(program, feeds), feeds)
-    said = "its outputs are not those of the module"
+    said = "the outputs of the exported graph differ from those of the module"
     for asked, example in tries:
         with ExitStack() as stack:
             try:

@@ -169,7 +169,7 @@ def _asked(text: str, a: SideSource, b: SideSource) -> Iterator[Fed]:
     if not equals or not found:
         raise problem(
             "compare/state",
-            f"{text!r} names no input with an output",
+            f"{text!r} does not name an existing input and an existing output",
             where=f"--state {text}",
             why=_listing(interface),
             fix=f"write {_choices(interface) or 'the names of an input and an output that exist'}; "
@@ -223,7 +223,9 @@ def _none(interface: Signature) -> OnnxsmithError:
     choices = _choices(interface)
     return problem(
         "compare/state",
-        "no output is the state of the next call by its name" if choices else "no output can be the state of an input",
+        "no name shows which output is the state of the next call"
+        if choices
+        else "no output can be the state of an input",
         where="--steps",
         why=_listing(interface),
         fix=f"say which output each input gets in the next call: {choices}"

@@ -24,7 +24,7 @@ def told(found: Problem, reference: Signature, candidate: Signature) -> Problem:
     one, other = unlike
     return dataclasses.replace(
         found,
-        why=f"the two take different inputs: the reference {one.name} {one}, the candidate {other.name} {other}; no "
+        why=f"the models have different inputs: the reference {one.name} {one}, the candidate {other.name} {other}; no "
         "numbers were compared",
         fix=_fix(one, other),
     )
@@ -59,7 +59,8 @@ def _fix(one: Port, other: Port) -> str:
             ):
                 port = shlex.quote(f"{other.name}={layout}")
                 return (
-                    f"give both the same layout: `onnxsmith layout CANDIDATE {port} -o {layout.lower()}.onnx`, and "
-                    "compare with that"
+                    f"give both models the same layout: `onnxsmith layout CANDIDATE {port} -o "
+                    f"{layout.lower()}.onnx`, and "
+                    "compare with the new file"
                 )
-    return "give a candidate that takes the reference's inputs; `onnxsmith inspect CANDIDATE` shows what this one takes"
+    return "give a candidate that has the reference's inputs; `onnxsmith inspect CANDIDATE` shows its inputs"

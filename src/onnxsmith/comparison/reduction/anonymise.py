@@ -30,7 +30,7 @@ def anonymised(case: Case, oracle: Oracle) -> tuple[Case, tuple[str, ...]]:
         if oracle.fails(smaller):
             case = smaller
         else:
-            kept.append(f"{what}: without them the model fails in another way")
+            kept.append(f"{what}: if they are removed, the model fails in another way")
     case, left = _randomised(case, oracle, _Inputs())
     kept += [f"values of input {name}" for name in left]
     case, left = _randomised(case, oracle, _Weights())

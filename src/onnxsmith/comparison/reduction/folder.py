@@ -47,10 +47,10 @@ def checked(output: str | Path) -> Path:
     if path.is_symlink() or (path.exists() and not (path.is_dir() and _is_ours(path))):
         raise problem(
             "reduce/folder-in-use",
-            "the output exists, and is not from an earlier reduction",
+            "the output folder exists, but does not come from an earlier reduction",
             where=str(path),
-            why="the folder is replaced as a whole",
-            fix=f"name another folder, which does not exist: -o {shlex.quote(_free(Path(output)))}",
+            why="the whole folder would be replaced",
+            fix=f"name a folder that does not exist: -o {shlex.quote(_free(Path(output)))}",
         )
     return path
 
@@ -93,7 +93,10 @@ def _fill(folder: Path, case: Case, oracle: Oracle) -> None:
         raise problem(
             "reduce/input-kind",
             f"the value of input {odd[0]!r} cannot be written to an .npz",
-            why="it is a sequence, or of a dtype that numpy lacks; as a constant in the model it does not fail",
+            why=(
+                "the value is a sequence or has a dtype that numpy lacks, and the model does not fail with the "
+                "value as a constant"
+            ),
             fix="reduce in Python and without a folder: onnxsmith.reduce(model, check=check).model is the reduced "
             "model",
         )
@@ -154,9 +157,9 @@ def _neutral(text: str, folder: Path) -> str:
 def _unconfirmed(why: str) -> OnnxsmithError:
     return problem(
         "reduce/not-confirmed",
-        "the reduced model does not fail once it is written, so nothing was written",
+        "the reduced model no longer fails when it is run from the written file, so nothing was written",
         why=why,
-        fix="the failure depends on chance, or on its process: make the check more stable",
+        fix="the failure depends on chance or on the process that runs the check: make the check more stable",
     )
 
 

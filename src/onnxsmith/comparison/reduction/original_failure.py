@@ -42,7 +42,11 @@ def failing(
         doubtful = doubtful or (case, label, outcome)
     if doubtful is not None and all(outcome.failure is not None for outcome in ends):
         oracle.first = doubtful[2].failure
-        return doubtful[0], doubtful[1], ["every generated input is refused: give a meaningful input with --input"]
+        return (
+            doubtful[0],
+            doubtful[1],
+            ["the model refuses every generated input: give a meaningful input with --input"],
+        )
     raise _does_not_fail(ends, oracle)
 
 
@@ -50,9 +54,9 @@ def _does_not_fail(ends: list[Outcome], oracle: Oracle) -> OnnxsmithError:
     if all(outcome.end is End.TIMED_OUT for outcome in ends):
         return problem(
             "reduce/time-limit",
-            f"the original could not be judged within {oracle.bench.time_limit:g} s",
+            f"the check of the original model did not end within {oracle.bench.time_limit:g} s",
             why=ends[-1].why,
-            fix="give each try more time: --time-limit 300",
+            fix="give each run of the check more time: --time-limit 300",
         )
     last = next((outcome for outcome in reversed(ends) if outcome.why), ends[-1])
     return problem(
@@ -100,7 +104,7 @@ def proposals(
         made += 1
         yield feed.label, feed.values
     if not made:
-        yield "no inputs: none could be generated", {}
+        yield "no inputs could be generated", {}
 
 
 def _generated(model: ir.Model, sizes: Mapping[str, Size], seed: int) -> Iterator[Feed]:

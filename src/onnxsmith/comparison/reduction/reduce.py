@@ -110,7 +110,7 @@ def _other_numbers(oracle: Oracle, case: Case) -> list[str]:
     if before == after:
         return []
     moved = f"{first_few(before, _SHOWN)} → {first_few(after, _SHOWN)}" if before and after else now.what
-    return [f"the message has other numbers, and may be about another fault of the same kind: {moved}"]
+    return [f"the error message now has other numbers, so the fault may be another one of the same kind: {moved}"]
 
 
 def _part(process: Process, inputs: str, files: list[Path], **known: Any) -> Reduction:
@@ -179,7 +179,7 @@ def _parsed(given: str) -> Check:
         return known[words[0]].parse(words[1:])
     except ValueError as error:
         raise problem(
-            "reduce/unknown-check", "the check could not be understood", where=given, why=str(error), fix=usages
+            "reduce/unknown-check", "the text of the check cannot be read", where=given, why=str(error), fix=usages
         ) from error
 
 
@@ -205,7 +205,7 @@ class FunctionCheck(Check):
 
     @classmethod
     def parse(cls, words: Sequence[str]) -> Self:
-        raise ValueError("a function is given from Python only")
+        raise ValueError("a function can be given only in Python")
 
     def judge(self, attempt: Attempt, bench: Bench) -> Outcome:
         try:
@@ -213,8 +213,8 @@ class FunctionCheck(Check):
         except Exception as error:  # noqa: BLE001 — the caller's code may raise anything on a cut model
             return Outcome(End.REFUSED, why=f"the check raised {type(error).__name__}: {error}")
         if not fails:
-            return Outcome(End.PASSED, why="the check says that it does not fail")
-        return failed(Failure("the check says that it fails", frozenset({"true"})))
+            return Outcome(End.PASSED, why="the check reports that the model does not fail")
+        return failed(Failure("the check reports that the model fails", frozenset({"true"})))
 
     def script(self, failure: Failure) -> tuple[str, ...]:
         return (

@@ -119,9 +119,9 @@ def problem_of(one: Closed, where: str) -> Problem:
     file = "MODEL" if where == "the model" else shlex.quote(where)
     return Problem(
         "model/closed-axis",
-        f"{one.symbol} is declared dynamic, and the model does not run at {one.symbol} = {one.other}",
+        f"{one.symbol} is declared dynamic, but the model does not run at {one.symbol} = {one.other}",
         where=f"{where}: {one.node}" if one.node else where,
-        why=f"at {one.size} it runs; at {one.other}: {one.why}",
+        why=f"the model runs at {one.size}, but not at {one.other}: {one.why}",
         fix=f"declare the size: `onnxsmith set-dim {file} {one.symbol}={one.size} -o fixed.onnx`; then `onnxsmith "
-        f"set-dim fixed.onnx {again} -o open.onnx` may open it",
+        f"set-dim fixed.onnx {again} -o open.onnx` may make it dynamic again",
     )

@@ -155,7 +155,7 @@ def _check_tensor(tensor: onnx.TensorProto, folder: Path | None, sizes: dict[str
     if folder is None:
         raise problem(
             "model/external-missing",
-            "the weights are in another file, and the message does not say in which folder",
+            "the weights are in another file, but a model in memory does not know the folder of this file",
             where=where,
             fix="load the model from its path, or read its weights first: onnx.load_external_data_for_model",
         )
@@ -179,7 +179,7 @@ def _check_tensor(tensor: onnx.TensorProto, folder: Path | None, sizes: dict[str
             f"external data does not fit: {expected:,} bytes are needed, the reference says {length:,} "
             f"at offset {offset:,}, the file has {sizes[location]:,}",
             where=where,
-            why="the data file is cut off, or belongs to another version of the model",
+            why="the data file is incomplete, or belongs to another version of the model",
             fix="copy or export the model and its data file again, together",
         )
 
@@ -189,7 +189,7 @@ def _size(location: str, folder: Path, where: str) -> int:
     if not posix.parts or "\0" in location:
         raise problem(
             "model/external-damaged",
-            "external data without a location",
+            "the external data of a tensor has no location",
             where=where,
             fix="export the model again",
         )
@@ -206,7 +206,7 @@ def _size(location: str, folder: Path, where: str) -> int:
         raise _outside(where, "the location is absolute or climbs out of the folder", fix)
     real = Path(os.path.realpath(folder / location))
     if not real.is_relative_to(os.path.realpath(folder)):
-        fix = f"make a copy of its own: {_copied_in_place(folder / location)}"
+        fix = f"replace the link by a copy: {_copied_in_place(folder / location)}"
         raise _outside(where, f"a link leads to {real}", fix)
     try:
         facts = real.stat()
@@ -215,7 +215,7 @@ def _size(location: str, folder: Path, where: str) -> int:
             "model/external-missing",
             "the file with the weights is missing",
             where=where,
-            why=f"the model keeps weights in a second file, which has to lie beside it ({error.strerror})",
+            why=f"the model keeps weights in a second file, which must be in the model's folder ({error.strerror})",
             fix=_renamed(folder, location) or f"copy {location!r} into the folder {str(folder.absolute())!r}",
         ) from error
     if not real.is_file():
@@ -223,7 +223,7 @@ def _size(location: str, folder: Path, where: str) -> int:
             "model/external-damaged",
             "the location of the weights is not a file",
             where=where,
-            fix=f"put the data file there in place of {str(real)!r}",
+            fix=f"replace {str(real)!r} by the data file",
         )
     if facts.st_nlink > 1:
         raise problem(
@@ -231,7 +231,7 @@ def _size(location: str, folder: Path, where: str) -> int:
             "external data that is a hard link is refused",
             where=where,
             why="a hard link can point to a file outside the model's folder",
-            fix=f"make a copy of its own: {_copied_in_place(folder / location)}",
+            fix=f"replace the link by a copy: {_copied_in_place(folder / location)}",
         )
     return facts.st_size
 
@@ -248,7 +248,7 @@ def _renamed(folder: Path, location: str) -> str:
     found = [one for one in sorted(folder.iterdir()) if one.suffix in (".data", ".bin", ".weight") and one.is_file()]
     if len(found) != 1:
         return ""
-    name = f"if {found[0].name!r} has its weights, give it the name that the model looks for"
+    name = f"if {found[0].name!r} contains the weights, rename it to the name that the model expects"
     return f"{name}: `mv {_short(found[0])} {_short(folder / location)}`"
 
 

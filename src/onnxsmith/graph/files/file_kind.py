@@ -13,7 +13,7 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"\x80\x02", "a pickle, as old torch.save wrote", _EXPORT),
     (b"\x80\x04", "a pickle", _EXPORT),
     (b"\x80\x05", "a pickle", _EXPORT),
-    (b"ORTM", "an onnxruntime .ort file", "use the .onnx file that it was made from"),  # at byte 4, like TFL3
+    (b"ORTM", "an onnxruntime .ort file", "use the .onnx file from which this file was made"),  # at byte 4, like TFL3
     (b"TFL3", "a TensorFlow Lite file", "convert it with tf2onnx"),
     (b"\x1f\x8b", "a gzip archive", "unpack it"),
     (b"\x89HDF", "an HDF5 file", "convert it with the tool of the framework that wrote it"),
@@ -33,7 +33,11 @@ def not_a_model(data: bytes, path: Path) -> OnnxsmithError:
     if data[:512].lstrip().lower().startswith((b"<!doctype html", b"<html")):
         return _is("a web page", "download the file itself, not the page about it", path)
     if data[8:10] == b'{"':
-        return _is("a safetensors file: weights without a graph", "export the torch module that they belong to", path)
+        return _is(
+            ("a safetensors file, which contains weights without a graph"),
+            "export the torch module to which the weights belong",
+            path,
+        )
     known, missing = _walk(data)
     if known and missing > 0:
         return problem(
@@ -48,7 +52,7 @@ def not_a_model(data: bytes, path: Path) -> OnnxsmithError:
             "model/no-graph",
             "the file has no usable graph",
             where=str(path),
-            why="its outline is a model's, but the graph inside is missing or damaged",
+            why="the file begins like a model, but the graph in it is missing or damaged",
             fix="export the model again",
         )
     return problem(

@@ -158,7 +158,7 @@ def _unfit(where: str, error: Exception) -> OnnxsmithError:
         "the model could not be read into a graph",
         where=where,
         why=_root_cause(error),
-        fix="export the model again; if it loads elsewhere, this is a bug worth reporting",
+        fix="export the model again; if other tools load this file, please report a bug of onnxsmith",
     )
 
 
@@ -206,7 +206,7 @@ def near_file(path: Path) -> Path | None:
 def near_files(path: Path) -> str:
     """Returns the advice to take a file of a similar name in the same folder; nothing if there is none."""
     found = near_file(path)
-    return f"write {str(found)!r}, which is there" if found is not None else ""
+    return f"write {str(found)!r}, which exists" if found is not None else ""
 
 
 def _read(path: Path) -> bytes:
@@ -241,7 +241,7 @@ def _read(path: Path) -> bytes:
     if size > PROTOBUF_LIMIT:
         raise problem(
             "model/too-large",
-            f"the file has {size:,} bytes; one protocol buffer message ends at {PROTOBUF_LIMIT:,}",
+            f"the file has {size:,} bytes, but a protocol buffer message has at most {PROTOBUF_LIMIT:,}",
             where=str(path),
             why="weights over 2 GB have to be in external data",
             fix="export again: `onnxsmith export` puts the weights into a data file by itself, torch.onnx.export does "
@@ -259,7 +259,7 @@ def _unreadable(path: Path, error: Exception) -> OnnxsmithError:
     elif isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP):
         fix = "copy the file to a disk of this machine, and give the path of the copy"
     else:
-        fix = f"check the path: no file can have it{near_files(path) and '; or ' + near_files(path)}"
+        fix = f"check the path: no file can have this path{near_files(path) and '; or ' + near_files(path)}"
     return problem("model/unreadable", "the file cannot be read", where=repr(str(path)), why=str(error), fix=fix)
 
 
@@ -272,9 +272,9 @@ def parse_text(text: str, *, where: str) -> onnx.ModelProto:
     if _depth(text) > _DEEPEST_TEXT:  # onnx's parser recurses, and overflows the stack on very deep text
         raise problem(
             "model/text-syntax",
-            f"the ONNX text nests over {_DEEPEST_TEXT} deep",
+            f"the ONNX text is nested more than {_DEEPEST_TEXT} levels deep",
             where=where,
-            fix="check that every bracket is closed; a model that nests so deep has to be an .onnx file",
+            fix="check that every bracket is closed; a model with deeper nesting must be an .onnx file",
         )
     try:
         proto: onnx.ModelProto = onnx.parser.parse_model(text)
@@ -307,7 +307,7 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
             f"the file has IR version {proto.ir_version}",
             where=where,
             why=f"the installed onnx {onnx.__version__} reads up to {onnx.IR_VERSION}",
-            fix=f"`pip install --upgrade onnx`, or if the model needs nothing of the newer format, "
+            fix=f"`pip install --upgrade onnx`, or, if the model uses nothing of the newer format, "
             f"{message_change(where, f'm.ir_version = {onnx.IR_VERSION}')}",
         )
     known = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": onnx.defs.onnx_ml_opset_version()}
@@ -329,7 +329,7 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
                 "model/invalid",
                 f"the file imports two versions of the operator set {twice[0] or 'ai.onnx'}",
                 where=where,
-                why="it is undefined which version a node uses",
+                why="with two versions, the version of a node is undefined",
                 fix="export the model again",
             )
     if not proto.opset_import and not proto.functions and proto.ir_version >= 3:

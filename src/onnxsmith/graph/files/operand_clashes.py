@@ -82,7 +82,7 @@ def clash(model: ir.Model, said: str) -> Clash | None:
     odd = odd if op_type in _BROADCASTING else []
     why = f"the operands of {op_type} {label} do not fit together: {'; '.join(named)}"
     if len(odd) == 1 and declared is not None:
-        why += f". The result is declared as {_text(declared)}, which {odd[0][0].name} does not fit"
+        why += f". The result is declared as {_text(declared)}, but {odd[0][0].name} does not fit this"
     place, item = _source(odd[0][0])[1:] if len(odd) == 1 else (f"{op_type} {label}", label)
     return Clash(why, place, item.removeprefix("-> "))  # a nameless node is called after its result
 

@@ -46,7 +46,9 @@ def refuse_loss(
         replaced = in_place is not None and _is_same(target, Path(in_place))
         for data in [] if replaced else data_files(target):
             if any(_is_same(data, file) for file in needed):
-                raise _needed(target, data, "replacing the model there removes its data file, which an input reads")
+                raise _needed(
+                    target, data, ("replacing the model at this path would remove its data file, which an input reads")
+                )
 
 
 def refuse_other_than_page(html: str) -> None:
@@ -81,7 +83,7 @@ def refuse_other_than(file: str, is_own: Callable[[bytes], bool], kind: str, suf
             "save/needed",
             f"the report would overwrite a file that is not {kind}",
             where=file,
-            why="that file may be needed",
+            why="you may still need that file",
             fix=f"give the report another name, such as {free_path(path.with_suffix(suffix or path.suffix))}",
         )
 

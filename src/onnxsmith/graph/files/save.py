@@ -139,7 +139,7 @@ class Stage:
         if self._has_data:
             if self._placed_data.exists():
                 raise FileExistsError(
-                    errno.EEXIST, "another writer made a file of that name meanwhile", self._placed_data
+                    errno.EEXIST, "another process created a file of that name meanwhile", self._placed_data
                 )
             moving.HERE.move(self._staged_data, self._placed_data)
         moving.HERE.move(self.path, self.target)
@@ -286,8 +286,8 @@ def _serialise(model: ir.Model, target: Path) -> bytes:
             "save/too-large",
             "the model does not fit into one file",
             where=str(target),
-            why=f"{error}; one message ends at {2**31 - 1:,} bytes",
-            fix="write its weights as external data; large constants in attributes have to become initializers first",
+            why=f"{error}; a protocol buffer message has at most {2**31 - 1:,} bytes",
+            fix="write the weights as external data; first convert large constants in attributes to initializers",
         ) from error
     return data
 
@@ -386,7 +386,7 @@ def disk_problems(target: Path, what: str = "the model could not be written") ->
                 "the disk is full",
                 where=str(target),
                 why=str(error),
-                fix="free some space and run it again; the old file is unchanged",
+                fix="free some space and run the command again; the old file is unchanged",
             ) from error
         raise unwritten(target, error, what) from error
 

@@ -35,19 +35,19 @@ _BOTH = r"\((?P<ours>\d+)\) vs \((?P<theirs>\d+)\)"
 _DIFFERENCES = (
     (
         re.compile(rf"differ in dimension (?P<axis>\d+): {_BOTH}"),
-        "the operator gives {ours} in dimension {axis}, and the file declares {theirs}. ",
+        "the operator computes {ours} in dimension {axis}, but the file declares {theirs}. ",
     ),
     (
         re.compile(r"Inferred=(?P<ours>\d+) Declared=(?P<theirs>\d+) Dimension=(?P<axis>\d+)"),
-        "the operator gives {ours} in dimension {axis}, and the file declares {theirs}. ",
+        "the operator computes {ours} in dimension {axis}, but the file declares {theirs}. ",
     ),
     (
         re.compile(rf"differ in rank: {_BOTH}"),
-        "the operator gives {ours} dimensions, and the file declares {theirs}. ",
+        "the operator computes {ours} dimensions, but the file declares {theirs}. ",
     ),
     (
         re.compile(r"elem type differs from existing elem type: \((?P<dtype>\d+)\) vs \((?P<other>\d+)\)"),
-        "the operator gives {dtype}, and the file declares {other}. ",
+        "the operator computes {dtype}, but the file declares {other}. ",
     ),
 )
 """Translates messages of onnx's strict inference into plain texts with the same meaning."""
@@ -144,7 +144,7 @@ def _opset_too_old(model: ir.Model, where: str) -> tuple[str, str] | None:
         return None
     opset = max(newer.values())
     exist = first_few([f"{op_type} exists since opset {version}" for op_type, version in newer.items()], _SHOWN)
-    why = f". The file declares opset {declared}, and {exist}"
+    why = f". The file declares opset {declared}, but {exist}"
     if not _is_valid_at(model, opset):
         return why, f"export it again at opset {opset} or newer"
     return why, _declaring(opset, where)
@@ -198,12 +198,12 @@ def _odd_attributes(model: ir.Model, where: str) -> tuple[str, str] | None:
         + (f"since opset {min(found)}" if min(found) > declared else f"up to opset {max(found)}")
         for (op_type, name), found in opsets.items()
     ]
-    why = f". The file declares opset {declared}, and {first_few(has, _SHOWN)}"
+    why = f". The file declares opset {declared}, but {first_few(has, _SHOWN)}"
     places = [(node, key) for key, nodes in odd.items() for node in nodes]
     if all(node.graph is model.graph and _has_later_default(node, *key, declared) for node, key in places):
         nodes = "for n in m.graph.node for a in list(n.attribute)"
         change = f"[n.attribute.remove(a) {nodes} if (n.op_type, a.name) in {[*odd]}]"
-        return why, f"remove the attribute, which has its default: {message_change(where, change)}"
+        return why, f"remove the attribute, which has its default value: {message_change(where, change)}"
     common = set.intersection(*map(set, opsets.values()))
     older = sorted((one for one in common if one < declared), reverse=True)
     for opset in (*older, *sorted(one for one in common if one > declared)):
@@ -257,7 +257,7 @@ def _conflict(model: ir.Model, said: str, where: str) -> Problem:
         "a declared shape or type contradicts the one that its operator computes",
         where=f"{where}, {op_type} {label}" if op_type else where,
         why=f"{_plain(message)}{said}",
-        fix=_look_at(label) if label else "correct the declared shape or type; runtimes treat this differently",
+        fix=_look_at(label) if label else "correct the declared shape or type; runtimes differ in how they treat this",
     )
 
 

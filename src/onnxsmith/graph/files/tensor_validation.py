@@ -107,7 +107,9 @@ def _bad_text(tensor: onnx.TensorProto) -> str:
     texts: list[object] = [tensor.name, tensor.doc_string]
     for entry in itertools.chain(tensor.metadata_props, tensor.external_data):
         texts += (entry.key, entry.value)
-    return "its name or description is not UTF-8" if any(isinstance(text, bytes) for text in texts) else ""
+    return (
+        ("the name or description of the tensor is not UTF-8") if any(isinstance(text, bytes) for text in texts) else ""
+    )
 
 
 def _wrong(tensor: onnx.TensorProto) -> str:
@@ -118,7 +120,7 @@ def _wrong(tensor: onnx.TensorProto) -> str:
             return "strings cannot be raw data"
         held, needed, unit = len(tensor.raw_data), nbytes(tensor), "bytes"
         if filled:
-            return f"it has raw_data and {filled[0]}"
+            return f"the tensor has both raw_data and {filled[0]}"
     else:
         held, needed, unit = 0, _size(tensor), "elements"
         if len(filled) > 1:
@@ -130,7 +132,7 @@ def _wrong(tensor: onnx.TensorProto) -> str:
     return (
         ""
         if held == needed
-        else f"it holds {held:,} {unit}, {list(tensor.dims)} of {dtype.name.lower()} need {needed:,}"
+        else f"the tensor has {held:,} {unit}, but {list(tensor.dims)} of {dtype.name.lower()} need {needed:,}"
     )
 
 

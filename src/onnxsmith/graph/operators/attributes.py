@@ -115,7 +115,11 @@ def _of(parameter: Parameter, attribute: ir.Attr) -> ir.Attr:
 def _unknown(op: str, name: str, value: Any, schema: Schema, where: str, rank: int | None) -> OnnxsmithError:
     names = [*schema.attributes, *(formal.name for formal in schema.inputs)]
     near = near_argument(name, names)
-    attributes = f"it has the attributes {listed(schema.attributes)}" if schema.attributes else "it has no attributes"
+    attributes = (
+        (f"the operator has the attributes {listed(schema.attributes)}")
+        if schema.attributes
+        else "it has no attributes"
+    )
     operands = f"the operands {listed(formal.name for formal in schema.inputs)}" if schema.inputs else "no operands"
     return problem(
         "build/attribute",

@@ -29,7 +29,7 @@ def traced(
             "build/body",
             f"{what} is {function!r}, not a function",
             where=where,
-            why="its nodes have to be made inside the branch or body",
+            why="the nodes of a branch or body must be made inside it",
             fix=f"write {what} as a function: lambda: g.Relu(x)",
         )
     graph = ir.Graph(list(inputs), [], nodes=[], name=what.replace(" ", "_"))

@@ -33,7 +33,10 @@ def branch(home: Operators, condition: Any, then: Any, orelse: Any, name: str | 
                 f"the then branch returns {several(counts[0], 'result')}, the else branch {counts[1]}",
                 where=where,
                 why="the results of If are those of the branch that is taken",
-                fix="return as many from both; a result that only one has needs a stand-in, such as zeros",
+                fix=(
+                    "return the same number of results from both branches: add a placeholder, such as zeros, "
+                    "where one is missing"
+                ),
             )
         types = []
         for index, (a, b) in enumerate(zip(graphs[0].outputs, graphs[1].outputs, strict=True)):
@@ -143,7 +146,10 @@ def _check_loop(graph: ir.Graph, states: Sequence[ir.Value], where: str) -> None
             "build/body",
             f"the Loop body returns {several(len(graph.outputs), 'result')}, and has {several(len(states), 'state')}",
             where=where,
-            why="it returns the condition to go on, the new states, and then what is stacked over the iterations",
+            why=(
+                "the body returns the condition to continue, the new states, and then the results to stack over "
+                "the iterations"
+            ),
             fix="return condition, " + ", ".join(f"state_{index}" for index in range(len(states))),
         )
     if graph.outputs[0].dtype not in (None, ir.DataType.BOOL):
@@ -152,7 +158,7 @@ def _check_loop(graph: ir.Graph, states: Sequence[ir.Value], where: str) -> None
             "build/body",
             f"the first result of the Loop body is of {found}, not of bool",
             where=where,
-            why="it is the condition to go on",
+            why="the first result is the condition to continue",
             fix="return the condition first: return condition, state",
         )
     _check_states("Loop", graph.outputs[1:], states, where)
@@ -164,7 +170,7 @@ def _check_states(op: str, outputs: Sequence[ir.Value], states: Sequence[ir.Valu
             "build/body",
             f"the {op} body returns {several(len(outputs), 'result')}, and has {several(len(states), 'state')}",
             where=where,
-            why="it returns the new states first, then its other results",
+            why="the body returns the new states first, then its other results",
             fix="return every state, a tuple of tensors",
         )
     for index, (state, result) in enumerate(zip(states, outputs, strict=False)):

@@ -250,9 +250,9 @@ class Maker:
         value: ir.Value = operand.given.value if isinstance(operand.given, Tensor) else operand.given
         if value.graph is not None and any(value.graph is place.graph for place in self._visible()):
             return value
-        why = "it belongs to another model"
+        why = "this tensor belongs to another model"
         if isinstance(operand.given, Tensor) and operand.given._home is self:
-            why = "it was made inside a branch or a body, which has ended"
+            why = "this tensor was made inside a branch or a body that has ended"
         raise problem(
             "build/tensor",
             f"{op}: {operand.label} is {value.name!r}, which cannot be read here",
@@ -310,12 +310,16 @@ class Maker:
         since = schemas.versions(op, domain)
         shown, name = (f"{domain}::{op}", domain) if domain else (op, "opset")
         if since and since[0] > version:
-            why, fix = f"it appeared in {name} {since[0]}", self._other_opset.format(since[0])
+            why, fix = f"the operator appeared in {name} {since[0]}", self._other_opset.format(since[0])
         elif since:
             later = schemas.first_alive(op, domain, version)
             last = later or schemas.last_alive(op, domain)
             other = f'build with imports={{"{domain}": {last}}}' if domain else self._other_opset.format(last)
-            why = f"{name} {last} has it again" if later else f"{name} {last} was the last that had it"
+            why = (
+                f"{name} {last} has this operator again"
+                if later
+                else (f"{name} {last} was the last with this operator")
+            )
             fix = _REPLACED.get(op, other)
         else:
             near = _similar(op, known)
@@ -329,7 +333,7 @@ class Maker:
                 fix = f'write it with operators of {name} {version}; or, for another domain, g.node("domain::{op}", …)'
             else:
                 fix = (
-                    f"write it with operators of {name} {version}; or, for an operator of your runtime, give its "
+                    f"write it with operators of {name} {version}; or, for an operator of your runtime, write its "
                     f"domain, my.domain.{op}, and do not run the model: --no-verify, in Python verify=False"
                 )
         raise problem(

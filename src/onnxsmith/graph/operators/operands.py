@@ -112,7 +112,7 @@ def _too_many(op: str, schema: Schema, given: Sequence[Any], where: str) -> Onnx
     by_name = f"; attributes are given by name: {free[0]}={extra!r}" if free and not is_tensor(extra) else ""
     return problem(
         "build/operands",
-        f"{op} gets {several(len(given), 'operand')}, and accepts at most {len(schema.inputs)}",
+        f"{op} gets {several(len(given), 'operand')}, but accepts at most {len(schema.inputs)}",
         where=where,
         why=f"its operands are {signature(schema)}",
         fix=f"give the first {several(len(schema.inputs), 'operand')} only{by_name}",

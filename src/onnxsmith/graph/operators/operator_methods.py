@@ -184,7 +184,7 @@ class Operators(Maker):
                 "build/function",
                 f"{name!r} cannot be a function of the model",
                 where=self.blame(),
-                why="it needs your own domain, which the standard does not define",
+                why="a function of the model needs its own domain, which the standard does not define",
                 fix=f'write g.function("my.domain::{op or "Name"}", …)',
             )
         if any(key[:2] == (domain, op) for key in self._model.functions):

@@ -87,7 +87,7 @@ def _usual(
             word = "num_outputs" if "num_outputs" in schema.attributes else "outputs"  # Split since opset 18
             raise problem(
                 "build/outputs",
-                f"how many results {op} has is not clear",
+                f"the number of results of {op} is not clear",
                 where=where,
                 why="the operator has as many results as its caller wants",
                 fix=f"add {word}=2 to g.{op}(…), or the number that you need",
@@ -124,7 +124,7 @@ def _refuse_wrong_number(op: str, schema: Schema, wishes: Wishes, where: str) ->
         if not formal.optional and (index >= len(wishes) or not wishes[index]):
             raise problem(
                 "build/outputs",
-                f"the result {formal.name} of {op} is left out, and is required",
+                f"the result {formal.name} of {op} is left out, but is required",
                 where=where,
                 why=f"its results are {names}",
                 fix=f"write outputs={sum(1 for one in schema.outputs if not one.optional)} or more",

@@ -174,7 +174,7 @@ class Rater:
         for name, value in b.bindings.items():
             other = a.bindings.get(name)
             if other is not None and not constant_matching.same(other, value, self._plan.kinds[name]):
-                notes.append(f"{name} is {other.name} and {value.name}, which differ")
+                notes.append(f"{name} stands for both {other.name} and {value.name}, which differ")
             else:
                 agreeing += other is not None
         nodes = {**b.nodes, **a.nodes}
@@ -227,8 +227,8 @@ def mismatch_of_constant(value: ir.Value, wanted: Number | Numbers | Exact) -> s
     """Says that a value is not the constant of the pattern."""
     text = shortened(constant_text(wanted), 60)
     if not facts.is_constant(value):
-        return f"{value.name} is no constant, the pattern wants {text}"
-    return f"the constant {value.name} is {held(value)}, the pattern wants {text}"
+        return f"{value.name} is not a constant, but the pattern requires {text}"
+    return f"the constant {value.name} is {held(value)}, but the pattern requires {text}"
 
 
 def held(value: ir.Value | None) -> str:
@@ -251,8 +251,8 @@ def held(value: ir.Value | None) -> str:
 def mismatch_of_variable(value: ir.Value, wanted: Variable) -> str:
     """Says that a variable of this kind may not stand for the value."""
     if wanted.kind is Kind.SCALAR and facts.is_constant(value):
-        return f"{value.name} is {held(value)}, {wanted.name} is a constant with one element"
-    return f"{value.name} is no constant, {wanted.name} is one"
+        return f"{value.name} is {held(value)}, but {wanted.name} must be a constant with one element"
+    return f"{value.name} is not a constant, but {wanted.name} must be one"
 
 
 def mismatch_of_operands(wanted: int, given: int, node: ir.Node) -> str:

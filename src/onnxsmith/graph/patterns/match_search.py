@@ -245,8 +245,8 @@ class Search:
                 "pattern/too-many-ways",
                 f"a part of the pattern matches one node in more than {_MOST} ways",
                 where=f"the pattern {self._plan.pattern.name}",
-                why="its operands may change places, and variables or results stand in it at several places",
-                fix="look for a smaller part, or give each variable one place",
+                why="operands of the pattern may be swapped, and it contains variables or results several times",
+                fix="look for a smaller part, or use each variable only once",
             )
 
     def _merged(self, a: Way, b: Way) -> Way | None:

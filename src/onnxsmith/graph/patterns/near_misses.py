@@ -34,7 +34,7 @@ class NearMiss:
             return notes
         label = walk.node_label(self.node)
         if self.matched == self.total:
-            return f"{label}: matches but for {notes}"
+            return f"{label}: matches except for {notes}"
         return f"{label}: {self.matched} of {self.total} operators match; {notes}"
 
 

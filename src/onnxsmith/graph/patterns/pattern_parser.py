@@ -260,7 +260,7 @@ class _Reader:
         """Reads `FLOAT16` in the place of the number of a dtype."""
         found = as_dtype(name, value, self.where)
         if not isinstance(found, int):
-            raise self.tokens.wrong(f"the attribute {name} is {value}, which is no value")
+            raise self.tokens.wrong(f"the attribute {name} is {value}, which is not a value")
         return found
 
     def _plain(self, raw: list[str]) -> dict[str, Wanted]:

@@ -168,6 +168,6 @@ def _unsayable(what: str) -> OnnxsmithError:
     return problem(
         "pattern/no-text",
         f"ONNX text cannot say {what}",
-        why="the pattern matches, and cannot be written down",
+        why="the pattern can be matched, but not written as text",
         fix="use a variable in its place: op.constant(name)",
     )

@@ -48,7 +48,7 @@ def checked(pattern: Pattern, where: str, *, is_replacement: bool = False) -> Pa
     for node in pattern.nodes:
         _check_node(node, where)
     if _depth(pattern) > DEEPEST:
-        raise invalid(f"the pattern is more than {DEEPEST} operators deep", where, "look for a part of it")
+        raise invalid(f"the pattern is more than {DEEPEST} operators deep", where, "search for a part of the pattern")
     if not is_replacement:
         _check_connected(pattern, where)
     return pattern
@@ -152,7 +152,7 @@ def _check_connected(pattern: Pattern, where: str) -> None:
                     "pattern/unconnected",
                     "two results of the pattern share no variable and no operator",
                     where=where,
-                    why="any two places of the model that have one of them each would match",
-                    fix="use a variable in both, or look for two patterns",
+                    why="then any place that matches one result would match with any place that matches the other",
+                    fix="use one variable in both results, or search for two patterns",
                 )
         seen |= items(pattern, output)

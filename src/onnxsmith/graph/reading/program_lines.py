@@ -46,11 +46,11 @@ def of_model(model: ir.Model, where: str) -> Program:
     if not lines:
         raise problem(
             "inspect/no-program",
-            "no node of the model records the program that it came from",
+            "no node of the model records the traced program",
             where=where,
             why="the file was not written by torch.onnx with torch.export, or its metadata was removed; the "
             "TorchScript exporter writes source lines with verbose=True only",
-            fix="give the torch model that it was exported from, as the export took it: "
+            fix="give the torch model in the same way as to the export: "
             f"`onnxsmith inspect file.py:factory --program --onnx {shlex.quote(where)}`",
         )
     paired = (replace(line, nodes=tuple(own[key])) for key, line in lines.items())

@@ -273,7 +273,7 @@ class Inference:
     def _contradictions(self, declared: Mapping[ir.Value, ir.Shape | None]) -> None:
         for value, said in declared.items():
             if said is not None and value.shape is not None and not declared_dims.agree(said, value.shape):
-                self._note(f"the file declares {value.name} as {said}, which its operator gives as {value.shape}")
+                self._note(f"the file declares {value.name} as {said}, but its operator computes {value.shape}")
 
     def _note(self, text: str) -> None:
         if len(self.notes) < _MOST_NOTES and text not in self.notes:

@@ -141,7 +141,7 @@ class _Failures:
         if not self._reasons:
             return None
         shown = first_few([f"{named} ({reason})" for named, reason in self._reasons.items()], _SHOWN)
-        return f"no shapes are known of what depends on {shown}: their inference failed"
+        return f"shapes that depend on {shown} are unknown, because their inference failed"
 
 
 def _forget_nameless(model: ir.Model) -> None:

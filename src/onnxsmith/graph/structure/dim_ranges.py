@@ -131,10 +131,12 @@ def _of_numbers(name: str, numbers: Sequence[int | None]) -> Size:
     for number in numbers:
         _checked(name, 0 if number is None else number, shown, Range(max(low or 0, 0), high and max(high, low or 0, 0)))
     if low is not None and high is not None and low > high:
-        raise _empty(f"{name}={shown}", "the least size is above the largest size", f"--dim {name}={high}..{low}")
+        raise _empty(
+            f"{name}={shown}", ("the smallest size is larger than the largest size"), f"--dim {name}={high}..{low}"
+        )
     if usual is not None and not Range(low or 0, high).holds(usual):
         raise _empty(
-            f"{name}={low}:{usual}:{high}", "the usual size is outside of the range", f"--dim {name}={low}..{high}"
+            f"{name}={low}:{usual}:{high}", "the usual size is outside the range", f"--dim {name}={low}..{high}"
         )
     return low if low == high and low is not None else Range(low or 0, high, usual)
 
@@ -153,7 +155,7 @@ def _empty(text: str, why: str, fix: str) -> OnnxsmithError:
 def _unreadable(text: str) -> OnnxsmithError:
     return problem(
         "input/syntax",
-        f"{text!r} does not give a dimension a size",
+        f"{text!r} does not set the size of a dimension",
         fix=f"write {_meant(text)} in place of {text!r}; a range is written as height=64..1024",
     )
 

@@ -92,10 +92,10 @@ def _refuse_what_would_be_lost(kinds: Kinds, where: str) -> None:
     if kinds.lost:
         raise problem(
             "model/not-carried",
-            f"the model has {' and '.join(kinds.lost)}, which cannot be kept yet",
+            f"the model has {' and '.join(kinds.lost)}, which onnxsmith cannot write yet",
             where=where,
             why="this part would be lost silently",
-            fix="leave it out where the model is made; or make sparse tensors dense there",
+            fix="remove this part where the model is made, or make sparse tensors dense there",
         )
 
 
@@ -274,15 +274,18 @@ def _check_reads(name: str, node: onnx.NodeProto, scopes: tuple[_Scope, ...], pl
             return
         if name in scope.made:
             if any(name in outer.known for outer in scopes[:depth]):
-                raise _made_twice(name, f"{describe(node)} reads an outer one before its own graph makes it", place)
+                raise _made_twice(
+                    name,
+                    (f"{describe(node)} reads an outer tensor of this name before its own graph computes one"),
+                    place,
+                )
             raise _too_early(name, node, scope.nodes, place)
     raise problem(
         "model/undefined-input",
         f"{describe(node)} reads {name!r}, which nothing makes",
         where=f"{place}, node {describe(node)}",
         why="no node, initializer or graph input has that name",
-        fix=_near_names(name, scopes)
-        or "export the model again; weights that were left out of the file look like this",
+        fix=_near_names(name, scopes) or "export the model again; this also happens if weights are missing in the file",
     )
 
 
@@ -296,7 +299,8 @@ def _check_outputs(names: Iterable[str], scopes: tuple[_Scope, ...], place: str)
             f"nothing makes the graph output {name!r}",
             where=place,
             why="it is a value of the outer graph, which a subgraph cannot return directly" if around else "",
-            fix=f'make it by a node of the subgraph: helper.make_node("Identity", ["{name}"], ["{name}_inside"]), and '
+            fix=f'copy it with a node of the subgraph: helper.make_node("Identity", ["{name}"], '
+            f'["{name}_inside"]), and '
             f'return "{name}_inside"'
             if around
             else _near_names(name, scopes)

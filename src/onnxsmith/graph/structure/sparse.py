@@ -56,14 +56,14 @@ def _wrong(message: onnx.SparseTensorProto) -> str:
     if not message.dims or min(message.dims) < 0:
         return f"its shape is {list(message.dims)}"
     if len(values.dims) != 1:
-        return f"its values have the shape {list(values.dims)}, and have to be a list"
+        return f"its values have the shape {list(values.dims)}, but must be a list"
     if values.data_type == onnx.TensorProto.STRING:
         return "its values are strings"
     count, rank = values.dims[0], len(message.dims)
     if count and list(indices.dims) not in ([count], [count, rank]):
         return f"{count} values need indices of shape [{count}] or [{count}, {rank}], not {list(indices.dims)}"
     if count and indices.data_type != onnx.TensorProto.INT64:
-        return "its indices are no int64"
+        return "its indices are not int64"
     if math.prod(message.dims) * ir.DataType(values.data_type).bitwidth > 8 * LARGEST:
         return f"as a dense tensor, {list(message.dims)} would take over {LARGEST:,} bytes"
     if count:

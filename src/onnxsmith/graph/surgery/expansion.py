@@ -28,9 +28,9 @@ def expand(node: ir.Node, version: int, target: int, write: Inserter) -> tuple[l
     except onnx.defs.SchemaError:
         return f"opset {version} has no such operator"
     if not (schema.has_function or schema.has_context_dependent_function):
-        return f"opset {schema.since_version - 1} has no such operator, and the specification gives no body for it"
+        return f"opset {schema.since_version - 1} has no such operator, and the specification has no body for it"
     if any(attribute.is_ref() for attribute in node.attributes.values()):
-        return "its attributes refer to attributes of the function"
+        return "the attributes of the node refer to attributes of the function"
     unknown = [value.name for value in node.inputs if value is not None and value.type is None]
     if schema.has_context_dependent_function and unknown:
         return f"the dtype of its operand {unknown[0]} is unknown"
@@ -38,7 +38,7 @@ def expand(node: ir.Node, version: int, target: int, write: Inserter) -> tuple[l
         body = _body(schema, node, opset)
         if body is not None:
             return _inserted(node, schema, body, opset, write), opset
-    return "the specification gives a body for other dtypes or attributes only"
+    return "the specification has a body only for other dtypes or attributes"
 
 
 def _opsets(schema: Any, target: int) -> Iterator[int]:

@@ -104,7 +104,7 @@ def _lower(node: ir.Node, version: int, target: int, names: Names) -> list[Stuck
             release(value)
         found = [one for new in made for one in _lower(new, written, target, names)]
         if found:
-            return [Stuck(label, source, f"in what replaces it, {found[0].node}: {found[0].reason}")]
+            return [Stuck(label, source, f"in the nodes that replace it, {found[0].node}: {found[0].reason}")]
         if gone:
             return []
         version = before
@@ -201,7 +201,10 @@ def _attributes(node: ir.Node, newer: Schema, older: Schema) -> str:
             return f"`{name}` is {_shown(attribute)}; the attribute exists since opset {newer.since}"
     for name in newer.attributes:
         if name not in node.attributes and name not in older.attributes and (node.op_type, name) in _ALWAYS:
-            return f"`{name}` has its default, and was always {_ALWAYS[node.op_type, name]} before opset {newer.since}"
+            return (
+                f"`{name}` has its default value, but was always {_ALWAYS[node.op_type, name]} before opset "
+                f"{newer.since}"
+            )
     for name in [name for name in node.attributes if name not in older.attributes]:
         del node.attributes[name]
     for name, default in newer.defaults.items():

@@ -54,7 +54,7 @@ def plan(
     if kind != "tensor":
         return f"it is not a tensor ({kind}); only tensors can come out of a branch or body"
     if dtype is None:
-        return "its dtype is unknown, and a sequence needs a dtype"
+        return "its dtype is unknown, but a sequence needs a dtype"
     refusal = _refusal(place.bodies, opset, _is_steady(known.shape, open_dims))
     if refusal:
         return refusal
@@ -67,22 +67,25 @@ def _refusal(bodies: Sequence[Body], opset: int, steady: bool) -> str:
     operators = [body.node.op_type if not body.node.domain else body.node.domain for body in bodies]
     strange = [op for op in operators if op not in ("If", "Loop", "Scan")]
     if strange:
-        return f"it is computed in a body of {strange[0]}, which gives nothing further out"
+        return f"it is computed in a body of {strange[0]}, which cannot return it to the outer graph"
     if "Scan" in operators and opset < _OLDEST_SCAN:
-        return f"it is computed in a Scan of opset {opset}, whose form is another"
+        return f"it is computed in a Scan of opset {opset}, which has a different form"
     if opset >= SEQUENCES:
         stacked = operators[operators.index("Scan") :] if "Scan" in operators else []
-        why = "a Scan takes no list through"
+        why = "a Scan cannot carry a list"
     else:
-        stacked, why = operators, f"opset {opset} takes no list through a loop or a branch (since {SEQUENCES})"
+        stacked, why = (
+            operators,
+            (f"opset {opset} cannot carry a list out of a loop or a branch (possible since opset {SEQUENCES})"),
+        )
     turning = [index for index, op in enumerate(stacked) if op != "If"]
     if not turning:
         return ""
     if "If" in stacked[turning[0] :]:
         return f"it is computed in some iterations only, and {why}"
     if len(turning) > 1:
-        return f"it is computed in a loop in a loop, and {why}"
-    return "" if steady else f"its shape may differ from turn to turn, and {why}"
+        return f"it is computed in a nested loop, and {why}"
+    return "" if steady else f"its shape may differ between iterations, and {why}"
 
 
 def _is_steady(shape: ir.Shape | None, open_dims: Collection[str]) -> bool:

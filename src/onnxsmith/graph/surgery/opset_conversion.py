@@ -89,7 +89,7 @@ def _lower(model: ir.Model, now: int, target: int, asked_by: str) -> ir.Model:
         first = found.stuck[:_SHOWN]
         raise problem(
             "export/opset",
-            f"the model is at opset {now} and could not be brought to {target}",
+            f"the model is at opset {now} and could not be converted to {target}",
             where=", ".join(f"{one.node} ({one.source})" if one.source else one.node for one in first),
             why=first_few([f"{one.node}: {one.reason}" for one in found.stuck], _SHOWN, "; "),
             fix=_nearest(model, now, target, asked_by),
@@ -103,7 +103,7 @@ def _nearest(model: ir.Model, now: int, target: int, asked_by: str) -> str:
     from onnxsmith.graph.surgery.lowering import lowered
 
     found = next((one for one in range(target + 1, now) if not lowered(model, one).stuck), now)
-    has = ", and which it has" if found == now else ""
+    has = " (the model has this opset now)" if found == now else ""
     said = f"choose opset {found}, the lowest in which the model can be written{has}"
     return f"{said}: {asked_by.format(opset=found)}" if asked_by else said
 
@@ -115,7 +115,7 @@ def _raise(model: ir.Model, now: int, target: int, asked_by: str) -> ir.Model:
     if errors:
         raise problem(
             "export/opset",
-            f"the model is at opset {now} and could not be brought to {target}",
+            f"the model is at opset {now} and could not be converted to {target}",
             why="; ".join(errors),
             fix=_highest(model, now, target, asked_by),
         )
@@ -128,6 +128,6 @@ def _highest(model: ir.Model, now: int, target: int, asked_by: str) -> str:
     from onnxsmith.graph.surgery.raising import raised
 
     found = next((one for one in range(target - 1, now, -1) if not raised(model, one)[1]), now)
-    has = ", and which it has" if found == now else ""
+    has = " (the model has this opset now)" if found == now else ""
     said = f"choose opset {found}, the highest in which the model can be written{has}"
     return f"{said}: {asked_by.format(opset=found)}" if asked_by else said

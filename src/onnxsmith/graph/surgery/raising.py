@@ -84,7 +84,7 @@ def _raise(node: ir.Node, version: int, target: int, names: Names) -> list[str]:
             release(value)
         errors = [error for new in write.made for error in _raise(new, since, target, names)]
         if errors:
-            return [f"{label}: in what replaces it, {errors[0]}"]
+            return [f"{label}: in the nodes that replace it, {errors[0]}"]
         if gone:
             return []
     node.version = None
@@ -106,10 +106,10 @@ def _changed(node: ir.Node, since: int, write: Inserter) -> str:
 def _refused(node: ir.Node, newer: schema.Schema) -> str:
     """Returns the reason for which the newer form cannot express the node."""
     if newer.deprecated:
-        return f"opset {newer.since} has no such operator any more"
+        return f"opset {newer.since} no longer has this operator"
     for name in node.attributes:
         if name not in newer.attributes:
-            return f"the attribute `{name}` is gone since opset {newer.since}"
+            return f"the attribute `{name}` does not exist since opset {newer.since}"
     for values, formals, find in (
         (node.inputs, newer.inputs, newer.input),
         (node.outputs, newer.outputs, newer.output),
@@ -119,7 +119,7 @@ def _refused(node: ir.Node, newer: schema.Schema) -> str:
             if value is None or not (value.name or value.uses()):
                 continue
             if formal is None:
-                return f"the operand {index} is gone since opset {newer.since}"
+                return f"the operand {index} does not exist since opset {newer.since}"
             text = "" if value.type is None else type_texts.type_text(value)
             if formal.types and text and text not in formal.types:
                 return f"{text} is not allowed for `{formal.name}` since opset {newer.since}"

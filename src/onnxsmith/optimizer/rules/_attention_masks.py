@@ -94,7 +94,7 @@ class Mask:
 
     def _hides(self, step: Chosen) -> NoMatch | None:
         if step.fill > _lowest(self.dtype) / 2:
-            return NoMatch(f"a score of {step.fill:g} does not hide a key for certain", step.value)
+            return NoMatch(f"a score of {step.fill:g} may not hide a key completely", step.value)
         # the guard replaces NaN by zeros, which is what runtimes give
         if step.fill == -math.inf and not self.guarded and not sees_a_key(step.value, step.keeps):
             return NoMatch(f"the mask {MAY_HIDE_ALL}: NaN there, where runtimes give zeros", step.value)
@@ -159,7 +159,7 @@ def kind(value: ir.Value, dtype: ir.DataType, *, guarded: bool = False, depth: i
         return Kind.SMALL
     node = value.producer()
     if node is None or node.domain or depth == 0:
-        return NoMatch(f"the mask {MAY_HIDE_ALL}, of which runtimes make different things", value)
+        return NoMatch(f"the mask {MAY_HIDE_ALL}, and runtimes compute different results then", value)
     source = node.inputs[0]
     if node.op_type == "Where":
         return _of_choice(node, dtype, guarded, depth)
@@ -177,7 +177,7 @@ def kind(value: ir.Value, dtype: ir.DataType, *, guarded: bool = False, depth: i
         moved = kind(source, dtype, guarded=guarded, depth=depth - 1)
         if moved is not Kind.SHOWING or guarded or keeps_rows(node):
             return moved
-    return NoMatch(f"the mask {MAY_HIDE_ALL}, of which runtimes make different things", value)
+    return NoMatch(f"the mask {MAY_HIDE_ALL}, and runtimes compute different results then", value)
 
 
 def _of_numbers(array: npt.NDArray[Any], value: ir.Value, lowest: float, guarded: bool) -> Kind | NoMatch:
@@ -190,7 +190,7 @@ def _of_numbers(array: npt.NDArray[Any], value: ir.Value, lowest: float, guarded
     shows = array.ndim > 0 and bool((~hides).any(axis=-1).all())
     if (hides | (np.isfinite(array) & (array >= lowest / 2))).all() and (shows or guarded):
         return Kind.SHOWING
-    return NoMatch(f"the mask {MAY_HIDE_ALL}, of which runtimes make different things", value)
+    return NoMatch(f"the mask {MAY_HIDE_ALL}, and runtimes compute different results then", value)
 
 
 def _of_choice(node: ir.Node, dtype: ir.DataType, guarded: bool, depth: int) -> Kind | NoMatch:
@@ -209,7 +209,7 @@ def _of_choice(node: ir.Node, dtype: ir.DataType, guarded: bool, depth: int) -> 
         return Kind.HUGE
     if found == {Kind.HUGE, Kind.SMALL} and (0 in numbers or _is_zero_otherwise(condition, sides)):
         return Kind.HUGE  # numbers that are not huge must be 0, because the whole mask is halved
-    return NoMatch(f"the mask {MAY_HIDE_ALL}, of which runtimes make different things", node)
+    return NoMatch(f"the mask {MAY_HIDE_ALL}, and runtimes compute different results then", node)
 
 
 def _is_zero_otherwise(condition: ir.Value | None, sides: Sequence[ir.Value | None]) -> bool:

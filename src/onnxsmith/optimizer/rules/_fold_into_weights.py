@@ -83,7 +83,7 @@ def _normalisation(node: ir.Node, source: ir.Value) -> Step | NoMatch:
     if integer(node, "training_mode", 0) != 0 or len(node.outputs) > 1:
         return NoMatch("the normalisation is in training mode", node)
     if integer(node, "spatial", 1) != 1:
-        return NoMatch("it normalises each position by itself", node)
+        return NoMatch("the normalisation treats each position separately", node)
     found: dict[str, npt.NDArray[np.float64]] = {}
     for name, value in zip(("scale", "shift", "mean", "variance"), node.inputs[1:], strict=False):
         array = facts.constant(value)
@@ -92,7 +92,7 @@ def _normalisation(node: ir.Node, source: ir.Value) -> Step | NoMatch:
         found[name] = array.astype(np.float64)
     epsilon = node.attributes.get("epsilon")
     if epsilon is not None and epsilon.is_ref():
-        return NoMatch("it takes epsilon from its function", node)
+        return NoMatch("epsilon is an attribute of the enclosing function", node)
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = found["scale"] / np.sqrt(found["variance"] + (epsilon.as_float() if epsilon else 1e-5))
         return Step(source, scale, found["shift"] - found["mean"] * scale, by_channel=True)
@@ -219,7 +219,7 @@ def _linear(nodes: tuple[ir.Node, ...], bias: ir.Value | None) -> Linear | NoMat
     if len(shape) < len(dims) or not group or shape[0] % group or 0 in shape:
         return NoMatch("the number of channels is not known", where)
     if any(attribute.is_ref() for attribute in node.attributes.values()):
-        return NoMatch("it takes attributes from its function", node)
+        return NoMatch("the node uses attributes of the enclosing function", node)
     rank = len(dims)
     if node.op_type == "MatMul":
         data = facts.dims(node.inputs[0])
@@ -275,7 +275,7 @@ def fold_input(found: Linear, step: Step, where: Blamed, *, underflow: bool) -> 
         if not _is_unpadded(found.node):
             return NoMatch("zeros are padded after the shift", found.node)
         if found.node.op_type == "ConvTranspose" and not _is_pointwise(found):
-            return NoMatch("the shift reaches each position through other weights", found.node)
+            return NoMatch("different weights apply the shift at each position", found.node)
         array = facts.constant(found.weight)
         assert array is not None  # rules have checked this before
         alpha = found.node.attributes.get("alpha")
@@ -308,7 +308,7 @@ def _product(
     if array is None or array.dtype.kind != "f":
         return NoMatch("weights or bias are not constants: the weight is not a constant", found.weight)
     if (len(found.weight.uses()) > 1 and not shared) or found.weight.is_graph_output():
-        return NoMatch("the weights are used elsewhere too", found.weight)
+        return NoMatch("the weights are also used elsewhere", found.weight)
     with np.errstate(over="ignore", invalid="ignore"):
         exact = found.scaled(array, scale, data=data)
         size, limits = np.abs(exact), np.finfo(array.dtype)

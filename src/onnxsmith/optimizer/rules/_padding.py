@@ -25,7 +25,7 @@ def padding(node: ir.Node, *, any_value: bool = False) -> Padding | NoMatch:
     value, known or not."""
     mode = node.attributes.get("mode")
     if any(attribute.is_ref() for attribute in node.attributes.values()) or facts.opset(node) < 2:
-        return NoMatch("it takes its mode from its function", node)
+        return NoMatch("the Pad uses attributes of the enclosing function", node)
     if facts.opset(node) < 11:
         pads: Sequence[facts.Element] | None = node.attributes["pads"].as_ints() if "pads" in node.attributes else None
         value = node.attributes["value"].as_float() if "value" in node.attributes else 0.0
@@ -37,7 +37,7 @@ def padding(node: ir.Node, *, any_value: bool = False) -> Padding | NoMatch:
         value = found
     amounts = [pad for pad in pads or () if isinstance(pad, int)]
     if pads is None or len(amounts) != len(pads):
-        return NoMatch("how much it pads is not known", node)
+        return NoMatch("the amounts of padding are not known", node)
     axes = _axes(node, len(amounts) // 2)
     if isinstance(axes, NoMatch):
         return axes
@@ -54,7 +54,7 @@ def _value(node: ir.Node) -> float | NoMatch:
     if given is None:
         return 0.0
     if array is None or array.size != 1 or array.dtype.kind not in "fiub":
-        return NoMatch("what it pads with is not a constant number", given)
+        return NoMatch("the padding value is not a constant number", given)
     return float(array.item())
 
 
@@ -66,5 +66,5 @@ def _axes(node: ir.Node, count: int) -> tuple[int, list[int]] | NoMatch:
     data, axes = facts.dims(node.inputs[0]), facts.integers(given)
     places = [axis for axis in axes or () if isinstance(axis, int)]
     if data is None or axes is None or len(places) != len(axes) or len(places) != count:
-        return NoMatch("which axes it pads is not known", node)
+        return NoMatch("the padded axes are not known", node)
     return len(data), [place % len(data) for place in places]

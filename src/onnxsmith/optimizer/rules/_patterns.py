@@ -84,7 +84,7 @@ def read_elsewhere(nodes: Sequence[ir.Node]) -> NoMatch | None:
     for node in nodes[1:]:
         for value in node.outputs:
             if is_read_outside(value, nodes):
-                return NoMatch(f"a result of {node.op_type} in the middle is used elsewhere too", value)
+                return NoMatch(f"a result of {node.op_type} in the middle is also used elsewhere", value)
     return None
 
 

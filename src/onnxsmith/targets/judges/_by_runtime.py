@@ -82,4 +82,4 @@ def _shapes(session: Session) -> str:
 
 
 def _why_sized(session: Session) -> str:
-    return _shapes(session).partition(": ")[2] or "it does not take the model's symbolic dimensions"
+    return _shapes(session).partition(": ")[2] or "the runtime does not accept the model's symbolic dimensions"

@@ -73,7 +73,7 @@ def _parse_error(error: Any) -> str:
 
 def _last(errors: list[str]) -> str:
     if not errors:
-        return "the builder gave no engine and no message"
+        return "the builder returned no engine and no message"
     return re.sub(r"^\[[\w.]+::\w+::\d+\] ", "", " ".join(errors[-1].split()))
 
 
@@ -93,7 +93,7 @@ def _profile(builder: Any, network: Any, values: dict[str, Value]) -> Any:
                 f"TensorRT needs sizes for the input {port.name}",
                 where=port.name,
                 why="an engine is built for a range of each symbolic dimension",
-                fix="give an input: --input inputs.npz; or a size of each symbolic dimension with --dim",
+                fix="give an input: --input inputs.npz; or give the size of each symbolic dimension with --dim",
             )
         needed = True
         if port.is_shape_tensor:

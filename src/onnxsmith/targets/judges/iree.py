@@ -11,4 +11,4 @@ class Iree(RuntimeTarget):
 
     title = "IREE (CPU)"
     runtime = "iree"
-    told = ("asked with inferred shapes, and with local functions inlined",)
+    told = ("checked with inferred shapes and inlined local functions",)

@@ -48,7 +48,7 @@ class _Judge(RuntimeJudge):
         inner = (value for node in walk.all_nodes(model) for value in node.outputs if value not in ends)
         done = ["without the declared shapes of intermediate tensors"] * any(value.shape is not None for value in inner)
         done += ["with local functions inlined"] * bool(model.functions)
-        return " and ".join(done) or "with other names of its dimensions"
+        return " and ".join(done) or "with renamed dimensions"
 
     def unchanged(self, file: Path, feeds: Feeds | None = None) -> Answer | None:
         """Asks about the file with its own dimensions, then with the sizes of `feeds`."""

@@ -39,7 +39,7 @@ def of_operator(entry: Operators, subject: Subject, profile: Profile) -> Iterato
     if given:
         yield unknown(f"{given[0]} is given: {entry.note}", entry.source)
     if entry.decisive:
-        yield unknown(entry.note or "the source states a limit that is not checked", entry.source)
+        yield unknown(entry.note or "the source of the table states a limit that is not checked", entry.source)
 
 
 def of_every_node(profile: Profile, entry: Operators, subject: Subject) -> Iterator[Finding]:
@@ -173,7 +173,7 @@ def _constant(entry: Operators, subject: Subject, *, folds: bool) -> Iterator[Fi
             if doubt is None:
                 yield refused(f"{slot.name} must be constant")
             else:
-                yield unknown(f"{slot.name} must be constant, and {doubt}")
+                yield unknown(f"{slot.name} must be constant, but it {doubt}")
 
 
 def _values(entry: Operators, subject: Subject) -> Iterator[Finding]:

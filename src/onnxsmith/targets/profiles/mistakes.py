@@ -41,7 +41,7 @@ def check_names(profile: Profile, where: str) -> None:
                     "profile/invalid",
                     f"{name} is listed twice",
                     where=place,
-                    why=f"operators {seen[name]} lists it, too",
+                    why=f"operators {seen[name]} also lists it",
                     fix=f"remove {name} from one of the two tables",
                 )
             seen[name] = number

@@ -60,7 +60,7 @@ class Reader:
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
             if size < 8 or length > min(size - 8, _LONGEST):
-                raise ValueError("the file ends before its head does")
+                raise ValueError("the file ends inside its header")
             head = json.loads(file.read(length))
         self._path, self._start = path, 8 + length
         self._about = head.pop("__metadata__", {})["onnxsmith"]

@@ -158,7 +158,7 @@ def _report(
     )
     parts = (part, *([written([target])] if target is not None else []), Timing(clock.passed()))
     notes = tuple([run.trouble] if run.trouble else [])
-    notes += tuple(f"{one} is larger than the memory budget, and was held all the same" for one in run.alone)
+    notes += tuple(f"{one} is larger than the memory budget, but was kept in memory" for one in run.alone)
     return Report("dump", Verdict.DONE, parts, notes=notes)
 
 

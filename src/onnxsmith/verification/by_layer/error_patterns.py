@@ -88,7 +88,7 @@ def _scaled(ours: Floats, theirs: Floats) -> Iterator[str]:
         squares = (ours * ours).sum(others, keepdims=True)
         factors = (ours * theirs).sum(others, keepdims=True) / np.where(squares == 0, 1, squares)
         if _explains(ours * factors, ours, theirs):
-            yield f"times another factor at each place along axis {axis} ({factors.min():.4g} to {factors.max():.4g})"
+            yield f"times a different factor at each index of axis {axis} ({factors.min():.4g} to {factors.max():.4g})"
 
 
 def _moved(ours: Floats, theirs: Floats) -> Iterator[str]:
@@ -101,14 +101,14 @@ def _moved(ours: Floats, theirs: Floats) -> Iterator[str]:
         if not 1 < size < ours.size or not others:
             continue
         if _explains(ours + apart.mean(others, keepdims=True), ours, theirs):
-            yield f"plus another number at each place along axis {axis}, as a bias"
+            yield f"plus a different number at each index of axis {axis}, like a bias"
 
 
 def _turned(ours: Floats, theirs: Floats) -> Iterator[str]:
     """Yields a flip of the tensor, or an exchange of two axes."""
     for axis, size in enumerate(ours.shape):
         if size > 1 and _are_moved(np.flip(ours, axis), theirs, ours, theirs):
-            yield f"in reverse along axis {axis}"
+            yield f"in reverse order along axis {axis}"
     for one in range(ours.ndim):
         for other in range(one + 1, ours.ndim):
             if ours.shape[one] == ours.shape[other] > 1 and _are_moved(
@@ -170,7 +170,7 @@ def _in_part(ours: Floats, theirs: Floats) -> Iterator[str]:
         places = np.flatnonzero(apart.any(others)) if others else np.flatnonzero(apart)
         if 0 < len(places) <= _FEW * size:
             listed = first_few([*map(str, places)], 4)
-            yield f"only at {listed} of axis {axis}, of {size} places"
+            yield f"only at index {listed} of axis {axis}, which has size {size}"
     if ours.ndim < 3:
         return
     inner = apart
@@ -180,7 +180,7 @@ def _in_part(ours: Floats, theirs: Floats) -> Iterator[str]:
             return
         inner = apart[..., width : sizes[0] - width, width : sizes[1] - width]
         if not inner.any():
-            yield f"only at the border, {width} wide"
+            yield f"only at the border, which is {width} wide"
             return
 
 

@@ -111,7 +111,7 @@ class Intermediates:
                 yield from self._given(names[middle:])
                 return
             found = error.problem
-            self.refused |= dict.fromkeys(names, f"the runtime fails when it is exposed: {found.what}; {found.why}")
+            self.refused |= dict.fromkeys(names, f"the runtime fails if this tensor is read: {found.what}; {found.why}")
             for name in names:
                 del self.outlets[name]
             return

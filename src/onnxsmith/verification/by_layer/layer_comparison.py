@@ -132,7 +132,7 @@ def _diverged(reference: Tap, candidate: Tap, found: Alignment, request: Request
 
 def _without_layers(reference: Tap, candidate: Tap, constant: Sequence[str], request: Request) -> Layers:
     who = " or ".join(dict.fromkeys(constant))
-    note = f"there are no layers to compare, only the outputs: no tensor of {who} is computed from the inputs"
+    note = f"only outputs can be compared, not layers: no tensor of {who} is computed from the inputs"
     return Layers(
         reference=reference.label,
         candidate=candidate.label,
@@ -178,10 +178,13 @@ def _unpaired(reference: Tap, candidate: Tap, found: Alignment, request: Request
     )
     return problem(
         "compare/unpaired",
-        some if found.pairs else "no tensors of the two could be paired",
+        some if found.pairs else "no tensors of the two models could be paired",
         where=f"{reference.label} has {len(reference.outline.tensors())}, {candidate.label} "
         f"{len(candidate.outline.tensors())}; without a counterpart: {', '.join(found.left_candidate[:5])}",
-        why="names, origins, structure and values of the two have too little in common to find where they differ",
+        why=(
+            "names, origins, structure and values of the two models have too little in common to find where the "
+            "models differ"
+        ),
         fix="compare with the exported file before optimisation"
         + (f", or lower the limit: --min-paired {math.floor(100 * found.share) / 100:g}" if found.pairs else ""),
     )
@@ -241,20 +244,25 @@ def _notes(result: Found) -> list[str]:
     if apart:
         first = apart[0]
         notes.append(
-            f"{len(apart)} pairs do not match, by their values: {first.pair.reference} and {first.pair.candidate} "
+            f"{len(apart)} pairs of tensors do not match, as their values show: {first.pair.reference} and "
+            f"{first.pair.candidate} "
             f"({first.mismatch})"
         )
     if result.otherwise:
         names = first_few([look.pair.candidate for look in result.otherwise], 5)
-        notes.append(f"{len(result.otherwise)} tensors are computed differently here and agree further on: {names}")
+        notes.append(
+            f"{len(result.otherwise)} tensors are computed in different ways, but later tensors agree again: {names}"
+        )
     if result.slight:
         names = first_few([f"{one.pair.candidate} ({one.severity:.1f} times)" for one in result.slight], 5)
         notes.append(
-            f"{len(result.slight)} tensors differ by little more than is allowed, and no output shows it: {names}"
+            f"{len(result.slight)} tensors differ by slightly more than is allowed, but no output shows this: {names}"
         )
     if result.rounded:
         names = first_few([look.pair.candidate for look in result.rounded], 5)
-        notes.append(f"rounding explains these: compared with float64, both sides are about equally far off: {names}")
+        notes.append(
+            f"rounding explains these: both sides have about the same distance from the float64 result: {names}"
+        )
     return notes
 
 

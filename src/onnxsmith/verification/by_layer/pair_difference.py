@@ -77,7 +77,10 @@ def beyond_noise(reference: Value, computed: Value, rounding: Rounding) -> str:
             f"{usual:.2g}"
         )
     if abs(factor) > usual:
-        return f"it is {1 + factor:.4g} times the reference, where quantisers explain {usual:.2g} more or less"
+        return (
+            f"it is {1 + factor:.4g} times the reference, but quantisers explain only a factor from "
+            f"{1 - usual:.4g} to {1 + usual:.4g}"
+        )
     return ""
 
 
@@ -243,11 +246,11 @@ def mismatch(reference: Value, candidate: Value) -> str:
     """Returns why two values cannot belong to one tensor; "" if they can. Floats of different widths may belong to one
     tensor."""
     if isinstance(reference, list) or isinstance(candidate, list) or reference is None or candidate is None:
-        return "" if type(reference) is type(candidate) else "one side is a tensor, the other is none"
+        return "" if type(reference) is type(candidate) else "one side is a tensor, the other is not"
     if reference.shape != candidate.shape:
-        return f"shape {list(reference.shape)} here, {list(candidate.shape)} there"
+        return f"shape {list(reference.shape)} in the reference, {list(candidate.shape)} in the candidate"
     if reference.dtype != candidate.dtype and not (is_float(reference) and is_float(candidate)):
-        return f"dtype {reference.dtype} here, {candidate.dtype} there"
+        return f"dtype {reference.dtype} in the reference, {candidate.dtype} in the candidate"
     return ""
 
 

@@ -60,14 +60,14 @@ class Inside:
         """Returns why the parts verify nothing; "" if they verify the model."""
         if self.apart:
             reasons = [
-                f"inside, {name!r} differs from the module's, and no output shows it: {reason}"
+                f"the intermediate tensor {name!r} differs from the module's, but no output shows this: {reason}"
                 for name, reason in self.apart.items()
             ]
             return first_few(reasons, 1, "; ")
         if self.undecided:
             return self.undecided[0]
         if self.power is None:
-            return "the power of the check is unknown"
+            return "it is unknown how small an error the check would have noticed"
         hidden = len(self.power.inert) + len(self.power.slight)
         if hidden > FEW * self.power.tried:  # an output need not depend on a weight, but the end of its part should
             return f"no change in {hidden} of {self.power.tried} weights shows inside"

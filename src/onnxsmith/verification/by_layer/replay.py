@@ -81,8 +81,8 @@ def check_input(recording: Recording, feeds: Feeds) -> None:
         if name not in feeds or difference(value, feeds[name], 0.0).reason:
             raise problem(
                 "compare/other-input",
-                f"the bundle has the values for one input, and input {name!r} differs from it",
-                fix="leave out --input: the input in the bundle is used",
+                f"the bundle has values for one input only, and the given input {name!r} differs from that input",
+                fix="remove --input: then the input in the bundle is used",
             )
 
 

@@ -34,7 +34,7 @@ class NodeDifference:
     def said(self) -> str:
         """Writes the difference as a text: `epsilon 1e-05 → 0.001`."""
         if self.what == "added":
-            return f"{self.name} is in the candidate alone"
+            return f"{self.name} is only in the candidate"
         if self.what == "removed":
             return f"reads {self.new} where the reference reads {self.old}"
         return f"{self.name} {self.old} → {self.new}".strip()

@@ -96,7 +96,7 @@ class Bundle:
         if name not in self.entries:
             raise problem(
                 "bundle/unknown-name",
-                f"the bundle holds no {name!r}",
+                f"the bundle does not contain {name!r}",
                 where=self._where,
                 fix=f"it has: {', '.join(near(name, list(self.entries)) or list(self.entries)[:5])}",
             )

@@ -50,7 +50,7 @@ def read_npz(path: Path) -> dict[str, Array]:
 
 def _rewriting(path: Path) -> str:
     """Says how to write an unreadable file again. `numpy.savez` adds `.npz` to every other ending."""
-    numbers = "an array of numbers, not of objects: reading objects can run code"
+    numbers = "an array of numbers: an array of objects is refused, because reading objects can run code"
     if path.suffix == ".npy":
         return f"write it again with numpy.save({str(path)!r}, array), {numbers}"
     if path.suffix == ".npz":
@@ -66,7 +66,11 @@ def _why_unread(path: Path, error: Exception) -> str:
     with path.open("rb") as file:
         start = file.read(6)
     is_own = start.startswith((b"PK", b"\x93NUMPY", b"\x80"))  # a zip, an array, a pickle
-    return f"{type(error).__name__}: {error}" if is_own else "it is neither an .npz nor an .npy, whatever its name"
+    return (
+        f"{type(error).__name__}: {error}"
+        if is_own
+        else ("the content of the file is neither .npz nor .npy, whatever the name of the file")
+    )
 
 
 def write_npz(path: Path, values: Mapping[str, Any]) -> None:
@@ -81,8 +85,8 @@ def write_npz(path: Path, values: Mapping[str, Any]) -> None:
         raise problem(
             "output/not-an-array",
             f"{left[0]!r} cannot be written to an .npz",
-            why="it is a sequence, an absent optional or strings",
-            fix=f'run it from Python and take the value there: onnxsmith.run(…).outputs["{left[0]}"]',
+            why="the value is a sequence, an absent optional or strings",
+            fix=f'run the model in Python and read the value there: onnxsmith.run(…).outputs["{left[0]}"]',
         )
     with disk_problems(path), replacing(path) as aside, aside.open("wb") as file:
         array_files.write_npz(file, arrays)
@@ -114,7 +118,7 @@ def read_image(path: Path, port: Port) -> Array:
             "input/not-an-image-port",
             f"input {port.name!r} cannot take an image",
             where=f"{port.name}: {port}",
-            why="it is not a float or uint8 tensor with a channel axis of size 1 or 3",
+            why="the input is not a float or uint8 tensor with a channel axis of size 1 or 3",
             fix=f"prepare the array yourself, numpy.save({str(path.with_suffix('.npy'))!r}, array), and write "
             f"{port.name}={path.with_suffix('.npy')} in place of the image",
         )
@@ -166,7 +170,7 @@ def write_image(array: Array, path: Path) -> None:
         raise problem(
             "output/not-an-image",
             f"an output of shape {list(array.shape)} is not one image",
-            fix=f"write -o {shlex.quote(str(path.with_suffix('.npz')))}, or take one image of it",
+            fix=f"write -o {shlex.quote(str(path.with_suffix('.npz')))}, or select one image of the output",
         )
     pixels = _bytes(planes, path)
     picture = Image.fromarray(pixels[0] if pixels.shape[0] == 1 else np.ascontiguousarray(np.moveaxis(pixels, 0, 2)))

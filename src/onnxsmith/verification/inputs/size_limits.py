@@ -152,14 +152,16 @@ class SizeLimits:
         if solved is not None and one.range.least != one.range.most:
             fix = f"--dim {free[0]}={solved}"
         elif one.range != Range():
-            fix = f"leave --dim {one.name} out: it follows from {' and '.join(one.names)}"
-        bound = f" and is asked to be {one.range}" if one.range != Range() else ""
+            fix = f"remove --dim {one.name}: this size follows from {' and '.join(one.names)}"
+        bound = f", but has to be in {one.range}" if one.range != Range() else ""
         known = ", ".join(f"{n} = {self.known[n]}" if n in self.known else f"{n} = {self._ranges[n]}"
                           for n in one.names if n in self.known or n in self._ranges)  # fmt: skip
         return problem(
             "input/size-range",
-            f"no sizes fit the relation of the axes at {known}" if known else "no sizes fit the relation of the axes",
-            why=f"{one.name} is {one.text}{bound}, and a size is 0 or more",
+            (f"no sizes satisfy the relation of the axes at {known}")
+            if known
+            else "no sizes satisfy the relation of the axes",
+            why=f"{one.name} is {one.text}{bound}, and a size cannot be negative",
             fix=fix,
         )
 
@@ -222,7 +224,7 @@ def refuse_unknown(asked: dim_ranges.Asked, *interfaces: Signature) -> None:
         return
     near = difflib.get_close_matches(stray, known, 1)
     size = given[stray]
-    fix = f"give one of: {', '.join(known)}" if known else "leave --dim out: all sizes are fixed"
+    fix = f"give one of: {', '.join(known)}" if known else "remove --dim: all sizes are fixed"
     raise problem(
         "input/unknown-dim",
         f"no input has a dimension called {stray!r}",

@@ -127,7 +127,7 @@ def twice(name: str, texts: Sequence[str]) -> OnnxsmithError:
         "input/twice",
         f"input {name!r} is given twice",
         where=" ".join(f"--input {text}" for text in texts),
-        why="this command uses a single value, and cannot know which of the two to use",
+        why="this command uses a single value, and cannot decide between the two values",
         fix="leave one of them out",
     )
 
@@ -297,18 +297,18 @@ def check_complete(
     for port in interface.required():
         if port.kind == "optional" or port.name in (*own, *without):
             continue
-        why = "no input before it has one either"
+        why = "no earlier input has a value for it"
         if port.name in held:
             clashes = list(_clashes(interface, port, held[port.name], mine))
             if not clashes:
                 continue
-            why = f"the value of the input before does not fit: dimension {clashes[0]} here"
+            why = f"the value of the earlier input does not fit: dimension {clashes[0]} here"
         raise problem(
             "input/incomplete",
             f"{label} has no value for the input {port.name!r}",
             where=f"{port.name}: {port}",
             why=why,
-            fix=f"add {port.name!r} to the file, or give behind the file an array that numpy.save wrote: "
+            fix=f"add {port.name!r} to the file, or give, after the file, an array that numpy.save wrote: "
             f"--input {port.name}=FILE.npy",
         )
 

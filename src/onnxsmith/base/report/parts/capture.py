@@ -271,7 +271,7 @@ def _place(finding: Finding, file: str) -> str:
     if not finding.first:
         return "for example"
     if finding.first > finding.last:
-        return f"after line {finding.last} of {file}, the last"
+        return f"after line {finding.last} of {file}, its last line"
     one = finding.first == finding.last
     lines = f"line {finding.first}" if one else f"lines {finding.first} to {finding.last}"
     return f"instead of {lines} of {file}"

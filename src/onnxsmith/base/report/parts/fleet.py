@@ -108,12 +108,12 @@ class FleetMatrix(Part):
             rules = (cell.problem,) if cell.problem and not is_known else ()
             yield Case(cell.model, cell.model, column, Verdict.DONE if is_known else verdict, what, rules)
         for model, column in self.gone:
-            yield Case(model, model, column, Verdict.DIFFERENT, (f"it was in {self.since}, and is gone",))
+            yield Case(model, model, column, Verdict.DIFFERENT, (f"present in {self.since}, but not in this run",))
 
     def failures(self) -> Iterator[str]:
         for case in self.cases():
             if case.verdict is not Verdict.DONE:
-                yield f"{case.file} ({case.question}): {'; '.join(case.what) or 'it is not known how it ended'}"
+                yield f"{case.file} ({case.question}): {'; '.join(case.what) or 'the result is unknown'}"
 
     def columns(self) -> list[tuple[str, str]]:
         """Returns the settings and environments, in the order of the plan."""

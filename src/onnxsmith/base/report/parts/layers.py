@@ -178,10 +178,10 @@ class Layers(Part):
             return "no layers were compared"
         pairs = f"{several(len(self.layers), 'pair')} of tensors ({self.share:.0%})"
         if not self.culprits:
-            return f"{pairs}; no operation has an error of its own beyond rounding"
+            return f"{pairs}; no operation adds an error beyond rounding"
         first = self.layer(self.culprits[0])
         others = several(len(self.culprits) - 1, "other") if len(self.culprits) > 1 else ""
-        said = f"{pairs}; first error of its own: {first.name}, by {first.op}"
+        said = f"{pairs}; first operation that adds an error: {first.op} ({first.name})"
         return said + (f", and {others}" if others else "")
 
     def blocks(self) -> Iterator[Block]:
@@ -227,11 +227,11 @@ class Layers(Part):
                 )
             yield from self._cause()
             if first.place():
-                yield Text(f"it comes from {first.place()}", Tone.BAD)
+                yield Text(f"the operation comes from {first.place()}", Tone.BAD)
             if len(self.culprits) > 1:
-                yield Text(f"further errors of their own: {', '.join(self.culprits[1:])}", Tone.BAD)
+                yield Text(f"further tensors with an added error: {', '.join(self.culprits[1:])}", Tone.BAD)
         else:
-            yield Text("no operation has an error of its own beyond rounding", Tone.GOOD)
+            yield Text("no operation adds an error beyond rounding", Tone.GOOD)
             yield from self._cause()
         if self.not_finite:
             lost = self.not_finite
@@ -250,7 +250,10 @@ class Layers(Part):
         found = self.cause
         if found is None:
             if self.differences:
-                yield Text(f"its nodes differ in the two graphs: {'; '.join(self.differences)}", Tone.BAD)
+                yield Text(
+                    f"the nodes that compute this tensor differ in the two graphs: {'; '.join(self.differences)}",
+                    Tone.BAD,
+                )
             return
         yield Text(f"the graphs differ there, old → new: {found.said()}", Tone.BAD)
         nodes = "nodes in their place" if found.more else "node in its place"
@@ -259,7 +262,7 @@ class Layers(Part):
         else:
             yield Text(
                 f"tried: with the reference's {nodes}, the worst element of the outputs is off by {found.after:.2g} "
-                f"of its scale, else {found.before:.2g}: there is more than one difference",
+                f"of its scale instead of {found.before:.2g}, so there is more than one difference",
                 Tone.WARN,
             )
 
@@ -267,8 +270,8 @@ class Layers(Part):
         if absent >= present:
             return "no output shows the error"
         return (
-            f"with the reference's value there, the worst element of the outputs is off by {absent:.2g} of its scale, "
-            f"else {present:.2g}"
+            f"with the reference's value there, the worst element of the outputs is off by {absent:.2g} of its scale "
+            f"instead of {present:.2g}"
         )
 
     def _table(self) -> Table:
@@ -315,12 +318,12 @@ def _off(layer: Layer) -> str:
             else "the graphs differ there"
         )
         return layer.reason or small
-    explained = f"where rounding explains {layer.allowed:.2g}"
+    explained = f"but rounding explains only {layer.allowed:.2g}"
     return f"its worst element is off by {layer.own:.2g} of its scale on the reference's own inputs, {explained}"
 
 
 def _grown(layer: Layer) -> str:
-    how = "from nothing" if layer.growth is None else f"by {layer.growth:.2g}"
+    how = "from nothing" if layer.growth is None else f"by a factor of {layer.growth:.2g}"
     return f"{layer.name} ({layer.op}, {how} to {layer.inherited:.2g})"
 
 
@@ -384,9 +387,9 @@ class LayersByInput(Part):
     def line(self) -> str:
         bad = sum(bool(one.first) for one in self.inputs)
         if not bad:
-            return f"no layer has an error of its own on {several(len(self.inputs), 'input')}"
+            return f"no layer adds an error on {several(len(self.inputs), 'input')}"
         names = first_few([f"{one.name} ({one.op})" for one in self.layers], _NAMED)
-        return f"a layer has an error of its own on {bad} of {several(len(self.inputs), 'input')}: {names}"
+        return f"a layer adds an error on {bad} of {several(len(self.inputs), 'input')}: {names}"
 
     def blocks(self) -> Iterator[Block]:
         rows = tuple(
@@ -402,7 +405,7 @@ class LayersByInput(Part):
             rows_in_terminal=tuple(sorted([*bad, *fine][:_INPUTS_IN_TERMINAL])),
         )
         if not self.layers:
-            yield Text("no layer has an error of its own on any of these inputs", Tone.GOOD)
+            yield Text("no layer adds an error on any of these inputs", Tone.GOOD)
         else:
             yield Text(f"first on {self.first}", Tone.BAD)
             yield Table(

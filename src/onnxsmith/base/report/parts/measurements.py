@@ -126,7 +126,7 @@ class Ratios(Part):
         yield Text("the time of a round is the first decile of its runs; the ratio is the median over the rounds")
         for one in self.ratios:
             if one.equal is False:
-                yield Text(f"{one.subject} gives other outputs: {one.outputs}", Tone.BAD)
+                yield Text(f"{one.subject} returns different outputs: {one.outputs}", Tone.BAD)
         drawn = [
             (one.subject, one.low, one.ratio, one.high)
             for one in self.ratios
@@ -292,8 +292,8 @@ class Latencies(Part):
         for one in self.subjects:
             if one.inner > 1:
                 yield Text(
-                    f"{one.subject}: a time is the mean of {one.inner} successive runs, because one is too short for "
-                    "the clock"
+                    f"{one.subject}: a time is the mean of {one.inner} successive runs, because one run is too short "
+                    "for the clock"
                 )
             if not one.steady:
                 yield Text(f"{one.subject}: the warm-up ended before its times were stable", Tone.WARN)
@@ -324,7 +324,7 @@ class Latencies(Part):
             Series(one.subject, tuple(1e3 * time for time in one.curve[:100]), tuple(shares)) for one in self.subjects
         ]
         return Plot(
-            "Share of the runs that took at most so long", "ms", "share of runs", tuple(curves), logarithmic=True
+            "Share of the runs that took at most this time", "ms", "share of runs", tuple(curves), logarithmic=True
         )
 
 
@@ -387,14 +387,14 @@ class Regressions(Part):
         )
         if rows:
             yield Table(("subject", "before", "now", "ratio", "95% interval", "result"), rows, right=(1, 2, 3, 4))
-        yield Text(f"a time may grow by {self.allow:.0%}")
+        yield Text(f"a time may grow by at most {self.allow:.0%}")
         for name, (old, new) in self.differing.items():
-            yield Text(f"{name} was {old} and is {new}", Tone.WARN)
+            yield Text(f"{name} was {old}, and is now {new}", Tone.WARN)
         if not self.same_inputs:
             yield Text("the inputs differ from those of the baseline", Tone.BAD)
         yield Text(
-            "measurements at different times differ by more than rounds of one measurement; measuring both models "
-            "side by side is more certain"
+            "measurements at different times differ by more than rounds of one measurement; to be more certain, "
+            "measure both models side by side"
         )
 
 
@@ -470,9 +470,9 @@ class Profile(Part):
         yield facts(
             [
                 ("subject", self.subject),
-                ("a run, profiled", f"{duration(self.run)} (mean of {self.runs}, the shortest quarter)"),
+                ("a run, profiled", f"{duration(self.run)} (mean of {self.runs} runs, the shortest quarter)"),
                 ("in kernels", f"{duration(total)}, {self._share(total, self.run)}"),
-                ("of nodes that are known", f"{duration(self.attributed)}, {self._share(self.attributed, total)}"),
+                ("in kernels of known nodes", f"{duration(self.attributed)}, {self._share(self.attributed, total)}"),
                 ("not attributed", f"{duration(self.unattributed)}, {self._share(self.unattributed, total)}"),
             ]
         )

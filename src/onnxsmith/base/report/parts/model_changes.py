@@ -492,10 +492,10 @@ def otherwise_text(counts: dict[str, int]) -> str:
     if not counts:
         return ""
     said = [f"{counts[what]:,} {what}" for what in ("removed", "added") if counts[what]]
-    return f"the results of {' and '.join(said)}, in {several(counts['regions'], 'region')}"
+    return f"the results of {' and '.join(said)} nodes, in {several(counts['regions'], 'region')}"
 
 
 def of_weights_text(counts: dict[str, int]) -> str:
     """Says how many nodes without a partner compute only from stored tensors; "" if none do."""
     said = " and ".join(f"{counts[what]:,} {what}" for what in ("removed", "added") if counts.get(what))
-    return f"{said}, such as copies of weights" if said else ""
+    return f"{said} nodes, such as copies of weights" if said else ""

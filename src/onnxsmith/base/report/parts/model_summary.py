@@ -319,13 +319,15 @@ class Costs(Part):
         if self.unknown_shape:
             yield Text(f"not counted, because a shape is unknown: {_listed(self.unknown_shape)}", Tone.WARN)
         if self.unsized:
-            yield Text(f"not in the memory: {several(self.unsized, 'tensor')} of unknown size", Tone.WARN)
+            yield Text(f"not counted in the memory: {several(self.unsized, 'tensor')} of unknown size", Tone.WARN)
         for line in self.assumptions:
             yield Text(line)
         if any(one.is_guess for row in self.rows for one in (row.macs, row.activations)):
             names = list(self.examples)
             given = f"--dim {names[0]}={self.sizes[names[0]]}"
-            yield Text(f"~ is for the example size of {first_few(names, 3)}; give your sizes, such as {given}")
+            yield Text(
+                f"~ marks numbers for the example size of {first_few(names, 3)}; set your sizes, for example {given}"
+            )
         yield self._table()
 
     def _sizes(self) -> str:

@@ -165,11 +165,11 @@ class Quantisation(Part):
         if not alone:
             return f"{changed} of {several(count, 'layer')} became {self.to}"
         dtype = self.to.partition("-")[0]
-        verb = "keeps" if alone == 1 else "keep"
+        verb = "stores only its weights" if alone == 1 else "store only their weights"
         if not changed:
-            return f"no layer computes in {dtype}; {alone} of {count} {verb} {dtype} weights only"
+            return f"no layer computes in {dtype}; {alone} of {count} {verb} in {dtype}"
         compute = "computes" if changed == 1 else "compute"
-        return f"{changed} of {several(count, 'layer')} {compute} in {dtype}; {alone} {verb} {dtype} weights only"
+        return f"{changed} of {several(count, 'layer')} {compute} in {dtype}; {alone} {verb} in {dtype}"
 
     def _left(self) -> Iterator[str]:
         """Yields the operators that the method left alone, with their share of the weights if that is large enough."""
@@ -196,7 +196,9 @@ class Quantisation(Part):
         sizes = f"{size(self.bytes_before)} → {size(self.bytes_after)}" if self.bytes_after else ""
         worst = max(self.layers, key=lambda one: one.damage or 0.0, default=None)
         most = (
-            f"largest error of its own: {worst.name}, {worst.damage:.2g}" if worst is not None and worst.damage else ""
+            f"layer with the largest error: {worst.name}, {worst.damage:.2g}"
+            if worst is not None and worst.damage
+            else ""
         )
         return "; ".join(text for text in (sizes, *named, most) if text) or self.method
 
@@ -410,7 +412,7 @@ class Precision(Part):
 
     def _search(self) -> str:
         tried = f"{several(self.tries, 'variant')} tried in {self.seconds:.1f} s, {several(self.sessions, 'session')}"
-        return f"{tried}; {self.remembered} asked for again"
+        return f"{tried}; {self.remembered} results reused"
 
     def _in_file(self) -> str:
         if self.file is None:
@@ -447,8 +449,13 @@ class Precision(Part):
     def _minimal(self) -> Text:
         needed = sum(1 for node in self.kept if node.why != NO_KERNEL)
         if self.checked == needed:
-            return Text("each is needed: if any one of them is removed, the model is out of tolerance", Tone.GOOD)
-        return Text(f"{self.checked} of {needed} are known to be needed; there were no tries left", Tone.WARN)
+            return Text(
+                "every node of this list is needed: if one is removed, the model exceeds the tolerance", Tone.GOOD
+            )
+        return Text(
+            f"{self.checked} of {needed} nodes are known to be needed; the tries ended before the others were checked",
+            Tone.WARN,
+        )
 
 
 NO_KERNEL = "the runtime has no kernel"

@@ -223,7 +223,7 @@ def _other_way(check: TargetCheck, model: str) -> str:
     commands = "; ".join(_described(op, node, model) for op, node in list(refused.items())[:_FEW])
     search = f"{check.help.replace('MODEL', shlex.quote(model))}; or " if check.help else ""
     return (
-        f"{search}write {first_few(list(refused), _FEW)} as operators that the target takes, in the module or file: "
+        f"{search}write {first_few(list(refused), _FEW)} as operators that the target accepts, in the module or file: "
         f"`{commands}` describes {'it' if len(refused) == 1 else 'them'}, `onnxsmith replace -h` shows how; or leave "
         "this target out"
     )

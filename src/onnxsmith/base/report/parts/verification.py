@@ -77,8 +77,8 @@ class Power:
         said = f"the check would notice a change of {self.small:.0%} in {among}"
         said += f" tried (of {self.of})" if self.tried < self.of else ""
         groups = (
-            (self.only_large, f"in {{}}, only a change of {self.large:.0%}"),
-            (self.blind, f"in {{}}, not even a change of {self.large:.0%}"),
+            (self.only_large, f"in {{}}, it would notice only a change of {self.large:.0%}"),
+            (self.blind, f"in {{}}, it would not even notice a change of {self.large:.0%}"),
             (self.inert, "no change that was tried in {} moves an output"),
             (self.slight, f"a change of {self.small:.0%} in {{}} moves the outputs by no more than rounding"),
         )
@@ -258,7 +258,7 @@ class Verification(Part):
                 free.setdefault(output.free, []).append(output.name)
         rows += [(said, ", ".join(names)) for said, names in free.items()]
         if self.inside:
-            rows.append(("tensors inside", f"{self.inside}, each computed from the reference's own"))
+            rows.append(("tensors inside", f"{self.inside}, each computed from tensors of the reference"))
         if self.refused:
             rows.append(("sizes refused", self._refused()))
         yield Facts(tuple(rows))
@@ -432,16 +432,18 @@ class State(Part):
 
     def line(self) -> str:
         pairs = first_few([f"{pair.output} → {pair.input}" for pair in self.pairs], _NAMES)
-        return pairs + (f"; {self.steps} calls in a row compared" if self.steps else "")
+        return pairs + (f"; {self.steps} successive calls compared" if self.steps else "")
 
     def blocks(self) -> Iterator[Block]:
         yield Table(
             ("input", "gets in the next call", "of the module", "in the first call"),
             tuple((pair.input, pair.output, pair.of, pair.first) for pair in self.pairs),
         )
-        yield Text(f"the file's metadata {self.metadata!r} has these pairs with the values of the first call")
+        yield Text(f"the file's metadata {self.metadata!r} lists these pairs and the values of the first call")
         if self.steps:
-            yield Text(f"{self.steps} calls in a row, each with the state that the last one returned, were compared")
+            yield Text(
+                f"{self.steps} successive calls were compared, each with the state that the call before it returned"
+            )
 
 
 _ROWS_IN_TERMINAL = 8
@@ -508,7 +510,7 @@ class Steps(Part):
             if step.label == self.first:
                 said = f"first difference: {step.label}, output {step.output}: {step.reason}"
                 return Text(f"{said}, with the state of the reference", Tone.BAD)
-        return Text(f"{len(self.steps)} steps agree, each from the state of the reference", Tone.GOOD)
+        return Text(f"{len(self.steps)} steps agree, each started from the state of the reference", Tone.GOOD)
 
     def _table(self) -> Table:
         rows = tuple(

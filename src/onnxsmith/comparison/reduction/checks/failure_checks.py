@@ -118,7 +118,7 @@ class Slow(_Single):
     @classmethod
     def parse(cls, words: Sequence[str]) -> Self:
         if len(words) != 2:
-            raise ValueError("it takes a runtime and a number of seconds")
+            raise ValueError("this check needs a runtime and a number of seconds")
         seconds = float(words[1])
         if not 0 < seconds < float("inf"):
             raise ValueError("the number of seconds has to be more than 0")
@@ -131,7 +131,7 @@ class Slow(_Single):
         if found.id != "runtime/timeout":
             return None
         doing = {"load": "loading", "run": "running"}[stage]
-        return Failure(f"{doing} it takes {self.runtime} longer than {self.seconds:g} s", frozenset({doing}))
+        return Failure(f"{doing} the model takes {self.runtime} longer than {self.seconds:g} s", frozenset({doing}))
 
     def script(self, failure: Failure) -> tuple[str, ...]:
         lines = script_opening(self.runtime)
@@ -155,7 +155,7 @@ class Differs(Check):
     @classmethod
     def parse(cls, words: Sequence[str]) -> Self:
         if len(words) != 2 or identity(words[0]) == identity(words[1]):
-            raise ValueError("it takes two different runtimes")
+            raise ValueError("this check needs two different runtimes")
         return cls(*words)
 
     def runtimes(self) -> tuple[str, ...]:
@@ -244,7 +244,7 @@ class Command(Check):
     @classmethod
     def parse(cls, words: Sequence[str]) -> Self:
         if not any("{model}" in word for word in words):
-            raise ValueError("the command does not say where the model goes: {model}")
+            raise ValueError("the command has no place for the path of the model: write {model} there")
         return cls(tuple(words))
 
     def judge(self, attempt: Attempt, bench: Bench) -> Outcome:

@@ -73,7 +73,7 @@ def resize(call: Call) -> None:
         raise call.refuse_value(
             "needs either scales or sizes" if not given else "has both scales and sizes",
             "write g.Resize(x, scales=[1, 1, 2, 2]) or g.Resize(x, sizes=[…])",
-            "they say the same in two ways",
+            "scales and sizes express the same in two ways",
         )
     rank, axes = call.rank(0), call.attribute("axes")
     wanted = len(axes) if axes is not None else rank

@@ -37,7 +37,7 @@ class NegativeAxes(Lowering):
             return ""
         dims = rank(node.inputs[0])
         if dims is None:
-            return f"{name} {min(given)} is counted from the end, and the number of dimensions is unknown"
+            return f"{name} {min(given)} is counted from the end, but the number of dimensions is unknown"
         dims += {"Unsqueeze": len(given), "OneHot": 1}.get(node.op_type, 0)
         counted = [axis % dims for axis in given]
         node.attributes[name] = ir.convenience.convert_attribute(name, counted if name == "axes" else counted[0])
@@ -56,7 +56,7 @@ class SoftmaxAxis(Lowering):
         axis, dims = node.attributes.get_int("axis", -1), rank(node.inputs[0])
         if dims is None:
             if axis != -1:
-                return f"the axis is {axis}, and the number of dimensions is unknown"
+                return f"the axis is {axis}, but the number of dimensions is unknown"
             node.attributes["axis"] = ir.AttrInt64("axis", -1)
             return ""
         last = dims - 1
@@ -168,7 +168,7 @@ class ReshapeZero(Lowering):
             return ""
         sizes = numbers(node.inputs[1])
         if sizes is None or 0 in sizes:
-            state = "has a 0" if sizes else "is computed and may have a 0"
+            state = "has a 0" if sizes else "is computed and may contain a 0"
             return f"`allowzero` is 1, and the shape {state}, which before opset 14 stood for the input's size"
         del node.attributes["allowzero"]
         return ""

@@ -39,7 +39,7 @@ class AttributesForOperands(Lowering):
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         if node.op_type == "Dropout" and any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
-            return "its mask is used, and only opset 12 says what it holds outside training"
+            return "its mask is used, but only since opset 12 is the mask defined outside training"
         found: dict[str, Any] = {}
         for index, name in enumerate(_ATTRIBUTES[node.op_type], start=1):
             value = operand(node, index)
@@ -48,10 +48,10 @@ class AttributesForOperands(Lowering):
             known = facts.constant(value)
             elements = numbers(value) if known is None else known.ravel().tolist()
             if elements is None:
-                return f"`{name}` is computed, and was an attribute before opset {write.opset + 1}"
+                return f"`{name}` is computed, but was an attribute before opset {write.opset + 1}"
             if name in _NEUTRAL:
                 if any(int(one) != _NEUTRAL[name] for one in elements):
-                    return f"`{name}` is {elements[0]}, which opset {write.opset} cannot say"
+                    return f"`{name}` is {elements[0]}, which opset {write.opset} cannot express"
             elif name in _LISTS:
                 found[name] = [int(one) for one in elements]
             elif name == "scales":
@@ -81,7 +81,7 @@ class AttributesForOperands(Lowering):
             return ""
         axis, dims = int(found.get("axis", -2)), rank(node.inputs[0])
         if axis < 0 and dims is None:
-            return f"axis {axis} is counted from the end, and the number of dimensions is unknown"
+            return f"axis {axis} is counted from the end, but the number of dimensions is unknown"
         found["axis"] = axis if dims is None else axis % dims
         return ""
 
@@ -166,7 +166,7 @@ class GemmBias(Lowering):
             return ""
         dtype = next((value.dtype for value in node.inputs if value is not None and value.dtype is not None), None)
         if dtype is None:
-            return "the dtype of its operands is unknown, and the third one needs it"
+            return "the dtype of its operands is unknown, but the third operand needs this dtype"
         node.resize_inputs(3)
         zero = write.constant([0], dtype.numpy())
         node.replace_input_with(2, zero)
@@ -183,7 +183,7 @@ class DropoutMask(Lowering):
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         if any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
-            return "its mask is used, and is boolean since opset 10"
+            return "its mask is used, but the mask is boolean only since opset 10"
         node.resize_outputs(1)
         return ""
 
@@ -232,7 +232,7 @@ class ScanBatch(Lowering):
     operators: ClassVar[dict[str, int]] = {"Scan": 9}
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
-        return "it runs over one sequence, and before opset 9 over a batch of them"
+        return "the operator runs over one sequence, but before opset 9 it ran over a batch of sequences"
 
 
 _NARROW = {ir.DataType.INT4: np.int8, ir.DataType.UINT4: np.uint8}
@@ -254,10 +254,10 @@ class DequantizeBlocks(Lowering):
             return ""
         narrow = [(place, value) for place, value in ((0, q), (2, zero)) if value is not None and _is_narrow(value)]
         if any(not facts.is_constant(value) for _, value in narrow):
-            return "its integers have 4 bits and are no constant"
+            return "its integers have 4 bits and are not constant"
         shape = facts.dims(q)
         if block and (shape is None or not all(isinstance(size, int) for size in shape)):
-            return "it dequantises in blocks, and the shape of its input is unknown"
+            return "the operator dequantises in blocks, but the shape of its input is unknown"
         for place, value in narrow:
             node.replace_input_with(place, _widened(value, write))
         if block:

@@ -30,7 +30,10 @@ class LastWindow(Lowering):
         if not any(left_out for left_out, _ in found):
             return ""
         if len(found) < len(shape) - 2 or any(partial and not left_out for left_out, partial in found):
-            return "along one axis its last window starts on the padding, which opset 22 leaves out, and not along all"
+            return (
+                "on some axes, but not on all, the last window starts in the padding, and opset 22 leaves such "
+                "windows out"
+            )
         node.attributes.pop("ceil_mode")
         return ""
 

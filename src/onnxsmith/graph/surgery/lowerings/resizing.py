@@ -30,7 +30,7 @@ class ResizeAxes(Lowering):
             return "the number of dimensions is unknown"
         roi = operand(node, 1)
         if roi is not None and numbers(roi) != []:
-            return "it has a region of interest for some of the axes"
+            return "the operator has a region of interest for some of the axes"
         axes = [int(axis) % dims for axis in attribute.as_ints()]
         scales, sizes = operand(node, 2), operand(node, 3)
         if sizes is None:
@@ -69,22 +69,24 @@ class ResizeCoordinates(Lowering):
         sizes = operand(node, 3)
         mode = node.attributes.get_string("mode", "nearest")
         if mode == "cubic":
-            return "`mode` is cubic, and opset 10 has nearest and linear only"
+            return "`mode` is cubic, but opset 10 has only nearest and linear"
         nearest = mode == "nearest"
         known = facts.constant(node.inputs[2])
         is_sized = sizes is not None and numbers(sizes) != []
         if is_sized:
             known = scales_of(node.inputs[0], sizes, nearest=nearest)
             if known is None:
-                return "it is resized to sizes, and opset 10 has scales only, which do not follow from these"
+                return (
+                    "the operator resizes to sizes, but opset 10 has only scales, which do not follow from these sizes"
+                )
         only_down = known is not None and (known <= 1).all() and (known < 1).any()
         if nearest and known is not None and (known < 1).any() and not only_down:
-            return "some scales are below 1, and opset 10 rounds nearest coordinates up for these alone"
+            return "some scales are below 1, and only for these does opset 10 round nearest coordinates up"
         for name, (usual, default) in _ONLY.items():
             only = "ceil" if name == "nearest_mode" and only_down else usual
             given = node.attributes.get_string(name, default)
             if given != only and (nearest or name != "nearest_mode"):
-                return f"`{name}` is {given}, and opset 10 has {only} only"
+                return f"`{name}` is {given}, but opset 10 has only {only}"
         scales = write.constant(known, np.float32) if is_sized else node.inputs[2]
         for name in _ONLY:
             node.attributes.pop(name, None)
@@ -144,7 +146,7 @@ class ResizeName(Lowering):
     def lower(self, node: ir.Node, write: Inserter) -> str:
         known = facts.constant(node.inputs[1])
         if known is not None and (known < 1).any():
-            return f"a scale is {known.min()}, and an Upsample only enlarges"
+            return f"a scale is {known.min()}, but an Upsample can only enlarge"
         mode = node.attributes.get_string("mode", "nearest")
         write.replace([write.op("Upsample", *node.inputs, mode=mode)])
         return ""

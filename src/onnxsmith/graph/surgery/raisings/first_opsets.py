@@ -98,7 +98,7 @@ def _aligned(node: ir.Node, write: Inserter, axis: int) -> str:
     data, other = operand(node, 0), operand(node, 1)
     ranks = rank(data), rank(other)
     if ranks[0] is None or ranks[1] is None:
-        return "the number of its operands' dimensions is unknown, and the axis needs it"
+        return "the axis depends on the number of dimensions of the operands, which is unknown"
     behind = ranks[0] - (axis + ranks[0] if axis < 0 else axis) - ranks[1]
     if behind < 0:
         return f"its second operand has more dimensions than the first has from axis {axis} on"
@@ -135,10 +135,10 @@ class TestMode(Raising):
         infers = bool(node.attributes.get_int("is_test", 0))
         if node.op_type == "Dropout":
             if not infers:
-                return "it drops at random, as `is_test` is 0; opset 7 cannot say so"
+                return "the operator drops elements at random (`is_test` is 0), which opset 7 cannot express"
         elif infers:
             if any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
-                return "its statistics are read, and it has none when it infers"
+                return "its statistics are read, but the operator returns no statistics during inference"
             node.resize_outputs(1)
         node.attributes.pop("is_test", None)
         return ""
@@ -192,7 +192,7 @@ class NumberedType(Raising):
     def rewrite(self, node: ir.Node, write: Inserter) -> str:
         name = node.attributes.get_string("to", "")
         if name.upper() not in ir.DataType.__members__:
-            return f"`to` names no dtype: {name!r}"
+            return f"`to` is not the name of a dtype: {name!r}"
         node.attributes["to"] = ir.AttrInt64("to", int(ir.DataType[name.upper()]))
         return ""
 
@@ -205,7 +205,7 @@ class WholeNorm(Raising):
     def rewrite(self, node: ir.Node, write: Inserter) -> str:
         order = node.attributes.get_float("p", 2.0)
         if order != int(order):
-            return f"its norm of order {order:g} has no form since opset 2, which takes integers only"
+            return f"its norm of order {order:g} cannot be expressed since opset 2, which accepts only integers"
         node.attributes["p"] = ir.AttrInt64("p", int(order))
         return ""
 

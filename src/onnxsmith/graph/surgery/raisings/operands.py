@@ -39,7 +39,7 @@ class OperandsForAttributes(Raising):
 
     def rewrite(self, node: ir.Node, write: Inserter) -> str:
         if node.op_type == "Dropout" and any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
-            return "its mask is used, and only opset 12 says what it holds outside training"
+            return "its mask is used, but only since opset 12 is the mask defined outside training"
         data = operand(node, 0)
         found: list[tuple[Any, Any] | None] = []
         for name in _OPERANDS[node.op_type]:
@@ -52,7 +52,7 @@ class OperandsForAttributes(Raising):
             dtype: Any = np.float32 if name in _FLOATS else np.int64
             if name in _OF_INPUT:
                 if data is None or data.dtype is None:
-                    return f"the dtype of its input is unknown, and `{name}` needs it"
+                    return f"the dtype of its input is unknown, but `{name}` needs this dtype"
                 dtype = data.dtype.numpy()
             found.append(([attribute.value] if name == "k" else attribute.value, dtype))
         while found and found[-1] is None:
@@ -119,7 +119,7 @@ class DropoutMask(Raising):
             return ""
         data = operand(node, 0)
         if data is None or data.dtype is None:
-            return "the dtype of its input is unknown, and the mask needs it"
+            return "the dtype of its input is unknown, but the mask needs this dtype"
         new = ir.Node("", "Dropout", node.inputs, list(node.attributes.values()), num_outputs=2)
         write.graph.insert_before(node, new)
         write.made.append(new)

@@ -97,7 +97,7 @@ class ActivationStatistics(Raising):
             node.attributes.pop("spatial", None)
             return ""
         if len(node.outputs) > 1:
-            return "`spatial` is 0, and it has the outputs of training"
+            return "`spatial` is 0, and the operator has the outputs of training"
         given = {name: value for name, value in _values(node).items() if name != "spatial"}
         rows = [write.op("Reshape", value, write.constant([-1])) for value in node.inputs[1:]]
         flat = write.op("BatchNormalization", write.op("Flatten", node.inputs[0], axis=1), *rows, **given)
@@ -112,7 +112,7 @@ class TrainingOutputs(Raising):
 
     def rewrite(self, node: ir.Node, write: Inserter) -> str:
         if any(value.name for value in node.outputs[1:]):
-            return "it has the outputs of training, which opset 14 computes in another way"
+            return "the operator has the outputs of training, which opset 14 computes in another way"
         return ""
 
 
@@ -122,7 +122,7 @@ class ScanBatch(Raising):
     operators: ClassVar[dict[str, int]] = {"Scan": 9}
 
     def rewrite(self, node: ir.Node, write: Inserter) -> str:
-        return "it runs over a batch of sequences, and since opset 9 over one sequence"
+        return "the operator runs over a batch of sequences, but since opset 9 it runs over one sequence"
 
 
 class GroupScales(Raising):

@@ -93,9 +93,9 @@ def _joined(node: ir.Node, first: ir.Node, inner: Step, outer: Step, name: str) 
     try:
         shape = np.broadcast_shapes(a.shape, b.shape)
     except ValueError:
-        return NoMatch("the constants are broadcast by the data only", name)
+        return NoMatch("only the data broadcasts the constants", name)
     if (np.prod(shape) - max(a.size, b.size)) * dtype.itemsize > _SLACK:
-        return NoMatch("the constants take more room together", name)
+        return NoMatch("the combined constant needs more memory", name)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         exact = a * b if factors else a + b
         constant = np.asarray(exact).astype(dtype.numpy())
@@ -104,9 +104,9 @@ def _joined(node: ir.Node, first: ir.Node, inner: Step, outer: Step, name: str) 
     if not np.isfinite(constant).all() or small.any():
         return NoMatch("the constant is out of the range of the dtype", name)
     if _shows(a, b, exact, factors):
-        return NoMatch("what is between the two loses digits, overflows or vanishes", name)
+        return NoMatch("the intermediate result loses digits, overflows or becomes 0", name)
     if largest(inner.source) > _room(a, b, float(limits.max), float(limits.eps), factors):
-        return NoMatch("what is between the two overflows where the result does not", name)
+        return NoMatch("the intermediate result overflows where the final result does not", name)
     found = {"source": inner.source, "constant": constant, "op_type": "Mul" if factors else "Add", "name": name}
     return Match(node, (node, first), found)
 

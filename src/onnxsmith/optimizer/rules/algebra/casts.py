@@ -65,7 +65,7 @@ class CastChain(PatternRule):
         if not _holds(b, a):
             return NoMatch(f"not every {a.name} is a {b.name}", found.made("a"))
         if b in _FLOATS and c in _INTEGERS and c is not _T.BOOL and not _holds(c, a):
-            why = f"not every {a.name} is a {c.name}, and what else becomes is not defined"
+            why = f"not every {a.name} is a {c.name}, and the conversion of other values is not defined"
             return NoMatch(why, found.node)
         if a in _INTEGERS and c in (_T.FLOAT16, _T.BFLOAT16) and not _holds(c, a):
             return NoMatch(f"{a.name} to {c.name} may round twice", found.node)

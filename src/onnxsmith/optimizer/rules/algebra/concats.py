@@ -60,7 +60,7 @@ class ConcatBranches(Rule):
             if alike.steps and saved > 0:
                 return Match(node, (node, *alike.nodes()), {"alike": alike, "start": start, "count": len(row)})
             if alike.steps and not more:
-                refusal = NoMatch("it would take as many nodes")
+                refusal = NoMatch("the result would have as many nodes")
         return refusal
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
@@ -265,7 +265,7 @@ class ConcatChain(Rule):
             if made is None or not _same_axis(made, node) or value is None:
                 inputs.append(value)
             elif value.is_graph_output() or list(value.consumers()) != [node]:
-                refusal = NoMatch("what was concatenated is used elsewhere too", value)
+                refusal = NoMatch("the concatenated tensor is also used elsewhere", value)
                 inputs.append(value)
             else:
                 inputs.extend(made.inputs)
@@ -273,7 +273,7 @@ class ConcatChain(Rule):
         if not inner:
             return refusal
         if len(inputs) > len(node.inputs) + sum(len(made.inputs) for made in set(inner)):
-            return NoMatch("the same parts would be written several times")
+            return NoMatch("the same parts would be copied several times")
         return Match(node, (node, *dict.fromkeys(inner)), {"inputs": inputs})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -75,11 +75,11 @@ class ExpandGather(PatternRule):
             ):
                 size, times = source[neighbour], after[axis]
                 if not isinstance(size, int) or not isinstance(times, int):
-                    return NoMatch("how many elements are repeated, or how often, is not known")
+                    return NoMatch("the number of elements, or how often they are repeated, is not known")
                 if merged[neighbour] not in (size * times, None):
                     return None
                 if not 0 < size * times <= _MOST_INDICES:
-                    return NoMatch("it would take too many indices")
+                    return NoMatch("the Gather would need too many indices")
                 order = np.arange(size)
                 indices = np.repeat(order, times) if neighbour < axis else np.tile(order, times)
                 return {"axis": neighbour, "indices": indices.astype(np.int64)}

@@ -78,9 +78,9 @@ class DropoutInference(PatternRule):
         if len(node.inputs) > 2 and node.inputs[2] is not None:
             training = facts.constant(node.inputs[2])
             if training is None or bool(training):
-                return NoMatch("it may run in training mode")
+                return NoMatch("the Dropout may run in training mode")
         if facts.opset(node) < 7 and not integer(node, "is_test", 0):
-            return NoMatch("it runs in training mode")
+            return NoMatch("the Dropout runs in training mode")
         if any(mask.uses() or mask.is_graph_output() for mask in node.outputs[1:]):
             return NoMatch("its mask is read", node.outputs[1])
         return {}

@@ -217,5 +217,5 @@ def _crop_refusal(found: Padding, amounts: Sequence[int]) -> NoMatch | None:
     if min(amounts) < 0:
         return NoMatch("it crops")
     if any((*amounts[:2], *amounts[rank : rank + 2])):
-        return NoMatch("batch or channels are padded too")
+        return NoMatch("batch or channels are also padded")
     return None

@@ -194,7 +194,7 @@ class TransposeReduce(Rule):
         axes = tuple(sorted(order[axis] for axis in found.axes))
         left = [one for axis, one in enumerate(order) if axis not in found.axes]
         if left != sorted(left) or (found.kept and axes != found.axes):
-            return NoMatch("the axes that are left change places")
+            return NoMatch("the remaining axes change their order")
         return Match(node, (node, transpose), {"source": transpose.inputs[0], "over": _Reduction(axes, found.kept)})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -127,7 +127,7 @@ class ViewChain(Rule):
             return Match(node, (node, first), {**found, "axes": merged})
         target = _views.target(before, after)
         if target is None:
-            return NoMatch("more than one dimension is not the data's at the same place")
+            return NoMatch("more than one dimension differs from the data's dimension at the same position")
         return Match(node, (node, first), {**found, "target": target})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
@@ -233,7 +233,7 @@ def _product_refusal(product: ir.Node, bias: ir.Value | None, transposed: bool, 
     if weight is None or not facts.is_constant(weight):
         return NoMatch("the weights are not constant", where)
     if transposed and len(weight.uses()) > 1:
-        return NoMatch("the weights are transposed and used elsewhere too", weight)
+        return NoMatch("the weights are transposed, but also used elsewhere", weight)
     dims = facts.dims(bias)
     if bias is not None and (dims is None or len(dims) > 2 or (len(dims) == 2 and dims[0] != 1)):
         return NoMatch("the bias is not known to be one row", bias)

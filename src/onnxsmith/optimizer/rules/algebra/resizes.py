@@ -199,7 +199,7 @@ class ResizeRoi(Rule):
         if opset < 13:
             if facts.is_constant(node.inputs[1]):
                 return None
-            return NoMatch(f"opset {opset} asks for the input")
+            return NoMatch(f"opset {opset} requires the input")
         return Match(node, (node,))
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -166,14 +166,14 @@ class SliceChain(PatternRule):
         middle = found["a"]
         readers = middle.consumers()
         if middle.is_graph_output() or any(reader.op_type != "Slice" or reader.domain for reader in readers):
-            return NoMatch("the first is read by others too", middle)
+            return NoMatch("other nodes also read the first Slice", middle)
         if len(readers) > 2 and _parts(found.node):
             return None
         both = dict(inner)
         for axis, later in outer.items():
             joined = inner[axis].then(later) if axis in inner else later
             if joined is None:
-                return NoMatch("both cut one axis, in a way that takes its size", found.node)
+                return NoMatch("both cut the same axis, and combining them requires the size of this axis", found.node)
             both[axis] = joined
         written = {name: np.array(numbers, np.int64) for name, numbers in _slice_inputs(both).items()}
         return written if (written["steps"] != 1).any() else {**written, "steps": None}

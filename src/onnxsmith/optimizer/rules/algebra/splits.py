@@ -135,7 +135,7 @@ class SplitChain(Rule):
         if part is None or outer is None or inside is None or outside is None or inside[0] != outside[0]:
             return None
         if len(part.uses()) > 1 or part.is_graph_output():
-            return NoMatch("the part is used elsewhere too", part)
+            return NoMatch("the part is also used elsewhere", part)
         place = outer.outputs.index(part)
         sizes = [*outside[1][:place], *inside[1], *outside[1][place + 1 :]]
         return Match(node, (node, outer), {"axis": inside[0], "sizes": sizes, "place": place}, outer)
@@ -193,11 +193,11 @@ class SplitSequence(Rule):
         for reader in readers:
             place = _sequence_place(reader, len(lengths)) if reader.graph is node.graph else None
             if place is None:
-                return NoMatch("the sequence is used by others than SequenceAt at a constant place")
+                return NoMatch("the sequence has a reader that is not a SequenceAt with a constant position")
             places[reader] = place
         out = [place for reader, place in places.items() if reader.outputs[0].is_graph_output()]
         if len(set(out)) < len(out):
-            return NoMatch("one element is two results of the graph")
+            return NoMatch("one element is used as two graph outputs")
         return Match(node, (node, *places), {"axis": axis, "sizes": lengths, "places": places})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> Mapping[ir.Value, ir.Value]:
@@ -216,7 +216,7 @@ def _sequence_sizes(node: ir.Node) -> tuple[int, list[int]] | NoMatch:
         return NoMatch("the size of the axis is not known", node)
     if len(node.inputs) < 2 or node.inputs[1] is None:
         if integer(node, "keepdims", 1) != 1:
-            return NoMatch("the parts lose the axis", node)
+            return NoMatch("the parts have no split axis (keepdims is 0)", node)
         return axis, [1] * whole
     array = facts.constant(node.inputs[1])
     if array is None:
@@ -227,7 +227,7 @@ def _sequence_sizes(node: ir.Node) -> tuple[int, list[int]] | NoMatch:
         size = int(array)
         sizes = [min(size, whole - start) for start in range(0, whole, size)] if size > 0 else []
     if sum(sizes) != whole or min(sizes) < 1:
-        return NoMatch("the parts are not the whole", node)
+        return NoMatch("the sizes of the parts do not add up to the size of the axis", node)
     return axis, sizes
 
 
@@ -293,10 +293,10 @@ class UnstackSplit(Rule):
         made = perm[axis]
         count, width = dims[made], dims[made + 1]
         if not isinstance(count, int) or not isinstance(width, int) or count < 2:
-            return NoMatch("the sizes of the axis and of the one behind it are not known")
+            return NoMatch("the sizes of the axis and of the axis after it are not known")
         target = _views.target(data, [*dims[:made], count * width, *dims[made + 2 :]])
         if target is None:
-            return NoMatch("more than one dimension is not the data's at the same place", reshape)
+            return NoMatch("more than one dimension differs from the data's dimension at the same position", reshape)
         taken = _taken(stack, axis)
         middle = [value for one in (reshape, transpose) if one is not None for value in one.outputs]
         if taken is None or any(value.is_graph_output() for value in middle) or _branches(reshape, transpose):

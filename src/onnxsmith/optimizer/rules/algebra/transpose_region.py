@@ -76,10 +76,10 @@ class TransposeRegion(Rule):
             return None
         if region.added() == len(gone):
             more = len(gone) > 1
-            return NoMatch("as many transposes would be needed as there are") if more else None
+            return NoMatch("the rewrite would need as many transposes as it removes") if more else None
         twins = [twin for twin in region.twins.values() if first((twin, node)) is not twin]
         if twins:
-            return NoMatch("a value in the other order comes too late", twins[0])
+            return NoMatch("a value in the other order is computed too late", twins[0])
         return Match(node, (gone[0], *region.nodes, *gone[1:]), {"region": region}, grows=region.copied())
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -99,7 +99,7 @@ class TransposeGather(PatternRule):
             return None
         left = [one for one in order if one != order[axis]]
         if left != sorted(left):
-            return NoMatch("the axes that are left change places", found.node)
+            return NoMatch("the remaining axes change their order", found.node)
         return {"taken": order[axis]}
 
 
@@ -214,7 +214,7 @@ class TransposeBetweenReshapes(Rule):
                 return None
             found["target"] = _views.target(data, wanted)
             if found["target"] is None:
-                return NoMatch("the new shape takes more than one number that is not known")
+                return NoMatch("more than one dimension of the new shape is not known")
         return read_elsewhere(every) or Match(node, every, found)
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

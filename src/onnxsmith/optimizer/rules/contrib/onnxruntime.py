@@ -28,7 +28,7 @@ def _without_kernel(value: ir.Value, operator: str) -> NoMatch | None:
     kernels."""
     if value.dtype is ir.DataType.FLOAT:
         return None
-    return NoMatch(f"onnxruntime has {operator} on a CPU for float only", value)
+    return NoMatch(f"onnxruntime has {operator} on a CPU only for float", value)
 
 
 class BiasGelu(Rule):

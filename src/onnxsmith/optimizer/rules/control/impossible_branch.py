@@ -150,7 +150,10 @@ class ImpossibleBranch(Rule):
         dims = facts.dims(condition)
         shape = [dim for dim in dims or () if isinstance(dim, int)]
         if maker.graph is not node.graph or condition.is_graph_output() or dims is None or len(shape) < len(dims):
-            return NoMatch("the condition is read outside of the graph where the If is", condition)
+            return NoMatch(
+                ("the condition is computed or read outside the graph that contains the If, or its shape is not known"),
+                condition,
+            )
         return Match(node, (maker,), {"shape": shape, "holds": not failing[0]}, before=maker)
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> dict[ir.Value, ir.Value]:

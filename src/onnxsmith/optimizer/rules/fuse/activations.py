@@ -108,7 +108,7 @@ class HardSigmoid(Rule):
         if found is None or _activations.clip_bounds(found.gate[0]) != bounds:
             return None
         if found.source.dtype not in (ir.DataType.FLOAT16, ir.DataType.FLOAT):
-            return NoMatch("the dtype is not known to be one that HardSigmoid is there for", found.source)
+            return NoMatch("the dtype is unknown, or HardSigmoid does not support it", found.source)
         line = {(1, 0): 1 / 6, (0, 0): 0.5} if formula is _SIXTH else found.argument
         attributes = {"alpha": _float32(line[1, 0]), "beta": _float32(line.get((0, 0), 0.0))}
         return read_elsewhere(found.nodes) or Match(
@@ -181,7 +181,7 @@ class Hardswish(Rule):
             if found is None or _activations.clip_bounds(found.gate[0]) != bounds:
                 continue
             if found.source.dtype not in (ir.DataType.FLOAT16, ir.DataType.FLOAT):
-                return NoMatch("the dtype is not known to be one that HardSigmoid is there for", found.source)
+                return NoMatch("the dtype is unknown, or HardSigmoid does not support it", found.source)
             return read_elsewhere(found.nodes) or Match(node, found.nodes, {"source": found.source})
         return None
 

@@ -200,7 +200,7 @@ def _scaled_product(value: ir.Value | None, node: ir.Node) -> tuple[ir.Node, flo
 def _misfit(found: _Scores, values: ir.Value) -> NoMatch | None:
     query, keys, held = facts.dims(found.query), facts.dims(found.keys), facts.dims(values)
     if query is None or keys is None or held is None or not len(query) == len(keys) == len(held) == 4:
-        return NoMatch("not all of it has four axes", found.query)
+        return NoMatch("query, keys and values do not all have four axes", found.query)
     if not (facts.same(query[:2], keys[:2]) and facts.same(query[:2], held[:2])):
         return NoMatch("batch or heads are not provably the same", found.query)
     if found.mask is None:
@@ -227,7 +227,7 @@ def _shaped_otherwise(mask: ir.Value, query: Sequence[_Dim], keys: _Dim) -> NoMa
     for dim, there in zip(reversed(dims[:-2]), reversed(query[:2]), strict=False):
         if dim != 1 and not facts.same([dim], [there]):
             said = _other_name(dim, there)
-            return NoMatch(f"the mask is not known to leave batch and heads as they are{said}", mask)
+            return NoMatch(f"the mask may change the sizes of batch or heads{said}", mask)
     if dims[-2] != 1 and not _is_size(dims[-2], query[2]):
         return NoMatch("the mask does not provably have a row for each query", mask)
     return None

@@ -159,7 +159,7 @@ class ExpandResize(Rule):
         if not facts.same(wanted, facts.dims(node.outputs[0])):
             return None
         if source.dtype not in _RESIZED_DTYPES:
-            return NoMatch("the dtype is none that Resize runs for", source)
+            return NoMatch("runtimes have no Resize for this dtype", source)
         refusal = too_old(node, "Resize with a nearest_mode", 11) or read_elsewhere((node, expand, view))
         return refusal or Match(node, (node, expand, view), {"source": source, "factors": factors})
 

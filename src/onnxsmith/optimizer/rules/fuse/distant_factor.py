@@ -167,7 +167,7 @@ class _Flow:
             if facts.is_constant(found.weight) and len(found.weight.uses()) == 1:
                 self.ends[value] = None
                 return True
-            self.refusal = NoMatch("the weights are used elsewhere too, or not constant", found.weight)
+            self.refusal = NoMatch("the weights are also used elsewhere, or are not constant", found.weight)
             return False
         node = maker(value, self.reader, *_BACK, *_BOTH, *_EITHER, "LayerNormalization")
         if node is None:
@@ -354,10 +354,10 @@ def _scaled(end: ir.Value, node: ir.Node, factor: _Array) -> _Sink | NoMatch | N
             return None
         product = _constant_product(array, 1 / factor if node.op_type == "Div" else factor, end)
         if product is None:
-            return NoMatch("the constant cannot take the factor", value)
+            return NoMatch("the factor cannot be multiplied into the constant", value)
         freed = array.nbytes if len(value.uses()) == 1 else 0
         if product.nbytes > freed + _SLACK:
-            return NoMatch("the constant would take more room", value)
+            return NoMatch("the constant would need more memory", value)
         new[place] = ir.tensor(product, name=f"{value.name}_scaled")
     inputs = list(node.inputs)
 

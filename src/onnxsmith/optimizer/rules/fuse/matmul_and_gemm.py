@@ -94,7 +94,7 @@ class MatmulAddGemm(PatternRule):
         if rows is None or len(rows) != 2 or (weight := found.constant("c_w")).ndim != 2 or not weight.size:
             return NoMatch("it is not provably a product of two matrices", product)
         if found["c_w"].dtype not in FLOATS:
-            return NoMatch("the dtype is none that Gemm is sure to have", product)
+            return NoMatch("not every runtime has a Gemm for this dtype", product)
         added = found.constant("c_b")
         if added.ndim > 2 or added.shape[:-1] not in ((), (1,)) or added.shape[-1:] not in ((), (1,), weight.shape[1:]):
             return NoMatch("the constant is not one row as wide as the product", found["c_b"])
@@ -233,7 +233,7 @@ class ParallelMatmul(Rule):
             return None
         own = [other for other in twins if _is_own(other.inputs[1])]
         if len(own) < 2 or node not in own:
-            return None if node in own else NoMatch("the matrix is used elsewhere too")
+            return None if node in own else NoMatch("the matrix is also used elsewhere")
         from onnxsmith.optimizer.rules import _bundle_ops
         from onnxsmith.optimizer.rules._bundles import bundle
 
@@ -243,7 +243,7 @@ class ParallelMatmul(Rule):
             if found is None or found.saved + len(products) - 1 <= 0 or _bundle_ops.waits(found):
                 continue
             if sum(found.root.sizes) > _MOST_WIDTHS * shape[0]:
-                return NoMatch("together they would be much wider than what they are made of")
+                return NoMatch("the joined matrix would be much wider than the matrices that it is made of")
             before = found.before(products)
             if before is not None:
                 return Match(node, (*found.nodes, *products), {"products": products, "region": found}, before)
@@ -381,14 +381,14 @@ class ParallelMatmulInteger(Rule):
         for end in found:
             weight = end.product.inputs[1]
             if weight is None or len(weight.uses()) > 1:
-                return NoMatch("the matrix is used elsewhere too", weight or "")
+                return NoMatch("the matrix is also used elsewhere", weight or "")
             refusal = read_elsewhere(end.nodes)
             if refusal is not None:
                 return refusal
         height = (facts.dims(node.inputs[1]) or (0,))[0]
         columns = sum(end.columns for end in found)
         if not isinstance(height, int) or columns > _MOST_WIDTHS * height:
-            return NoMatch("together they would be much wider than the matrices are high")
+            return NoMatch("the joined matrix would be much wider than the matrices are high")
         nodes = [inner for end in found for inner in end.nodes]
         return Match(node, tuple(nodes), {"ends": found}, before=node)
 

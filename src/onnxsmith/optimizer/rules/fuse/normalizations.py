@@ -45,9 +45,9 @@ class _WrittenOut(Rule):
         dims = facts.dims(found.normed.value) or ()
         last = dims[len(dims) - found.normed.axes :]
         if not all(isinstance(dim, int) for dim in last):
-            return NoMatch("the size of the axes that it goes over is not known", source)
+            return NoMatch("the sizes of the normalised axes are not known", source)
         if not _axes_agree(found):
-            return NoMatch("scale or bias do not have the normalised axes")
+            return NoMatch("the axes of scale or bias are not the normalised axes")
         refusal = too_old(node, self.operator, self.since) or read_elsewhere(every)
         return refusal or Match(node, every, {"source": source, "sizes": last, "affine": found})
 

@@ -30,9 +30,9 @@ class _PadInto(Rule):
         if isinstance(found, NoMatch):
             return found
         if found.value is None:
-            return NoMatch("it does not pad with a constant", pad)
+            return NoMatch("the Pad does not pad with a constant", pad)
         if any((*found.begin[:2], *found.end[:2])):
-            return NoMatch("batch or channels are padded too", pad)
+            return NoMatch("batch or channels are also padded", pad)
         if min(*found.begin, *found.end) < 0:
             return NoMatch("it crops", pad)
         own = _own_pads(node, len(found.begin) - 2)
@@ -65,7 +65,7 @@ def _kernel(node: ir.Node) -> list[int] | None:
 def _own_pads(node: ir.Node, axes: int) -> list[int] | NoMatch:
     """Returns the operator's own padding: before each axis of its window, then after each; a refusal if unknown."""
     if any(attribute.is_ref() for attribute in node.attributes.values()):
-        return NoMatch("it takes attributes from its function", node)
+        return NoMatch("the node uses attributes of the enclosing function", node)
     auto = node.attributes.get("auto_pad")
     mode = auto.as_string() if auto is not None else "NOTSET"
     pads = node.attributes.get("pads")
@@ -73,12 +73,12 @@ def _own_pads(node: ir.Node, axes: int) -> list[int] | NoMatch:
         return [0] * (2 * axes)
     if mode == "NOTSET" and pads is not None:
         own = list(pads.as_ints())
-        return own if len(own) == 2 * axes else NoMatch("it does not pad its own axes", node)
+        return own if len(own) == 2 * axes else NoMatch("the node's own padding does not fit its spatial axes", node)
     sizes, strides, dilations = _kernel(node), node.attributes.get("strides"), node.attributes.get("dilations")
     if sizes is None or len(sizes) != axes or (dilations is not None and any(d != 1 for d in dilations.as_ints())):
-        return NoMatch(f"what {mode} pads is not known", node)
+        return NoMatch(f"the amounts of padding by {mode} are not known", node)
     if strides is not None and any(stride != 1 for stride in strides.as_ints()):
-        return NoMatch(f"what {mode} pads depends on the size of the data", node)
+        return NoMatch(f"the amounts of padding by {mode} depend on the size of the data", node)
     less, more = [(size - 1) // 2 for size in sizes], [size // 2 for size in sizes]
     return [*less, *more] if mode == "SAME_UPPER" else [*more, *less]
 
@@ -92,7 +92,7 @@ def _pool_refusal(node: ir.Node, pads: Sequence[int]) -> NoMatch | None:
     if dilations is not None and any(dilation != 1 for dilation in dilations.as_ints()):
         return NoMatch("its window has holes", node)
     if integer(node, "ceil_mode", 0) != 0:
-        return NoMatch("its last window may lie beyond the data", node)
+        return NoMatch("the last window of the pool may lie beyond the data", node)
     return None
 
 
@@ -132,12 +132,12 @@ class PadAveragePool(_PadInto):
 
     def refusal(self, node: ir.Node, pad: ir.Node, value: float, pads: Sequence[int]) -> NoMatch | None:
         if value != 0:
-            return NoMatch("it does not pad with zero", pad)
+            return NoMatch("the Pad does not pad with zero", pad)
         if facts.opset(node) < 7:
-            return NoMatch("before opset 7 a pool could not count what it pads", node)
+            return NoMatch("before opset 7, a pool could not count padded elements", node)
         own = _own_pads(node, len(pads) // 2)
         if isinstance(own, NoMatch) or (any(own) and integer(node, "count_include_pad", 0) != 1):
-            return NoMatch("the pool pads too, and does not count what it pads", node)
+            return NoMatch("the pool also pads, but does not count padded elements", node)
         return _pool_refusal(node, pads)
 
     def written(self, match: Match) -> dict[str, list[int] | int]:
@@ -178,7 +178,7 @@ class PadConv(_PadInto):
     exactness = Exactness.REASSOCIATES
 
     def refusal(self, node: ir.Node, pad: ir.Node, value: float, pads: Sequence[int]) -> NoMatch | None:
-        return None if value == 0 else NoMatch("it does not pad with zero", pad)
+        return None if value == 0 else NoMatch("the Pad does not pad with zero", pad)
 
 
 class PadMaxPool(_PadInto):
@@ -221,10 +221,10 @@ class PadMaxPool(_PadInto):
 
     def refusal(self, node: ir.Node, pad: ir.Node, value: float, pads: Sequence[int]) -> NoMatch | None:
         if any(output.uses() or output.is_graph_output() for output in node.outputs[1:]):
-            return NoMatch("the places of the largest are read, which count the padding", node)
+            return NoMatch("the indices of the maxima are read, and they would change with the padding", node)
         if value != -math.inf and not (value == 0 and not_negative(pad.inputs[0])):
-            return NoMatch("what it pads could be the largest", pad)
+            return NoMatch("a padded element could be the maximum", pad)
         own = _own_pads(node, len(pads) // 2)
         if isinstance(own, NoMatch) or (any(own) and value == 0):
-            return NoMatch("the pool pads too, and not with zero", node)
+            return NoMatch("the pool also pads, but not with zero", node)
         return _pool_refusal(node, pads)

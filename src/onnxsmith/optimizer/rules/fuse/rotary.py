@@ -150,7 +150,7 @@ class Rotary(Rule):
         if not isinstance(found, _Rotation):
             return found
         if found.cost >= found.gain and not _goes(*(cache.value for cache in found.caches)):
-            return NoMatch("it would take as many nodes as it frees")
+            return NoMatch("the rewrite would need as many nodes as it removes")
         return Match(node, found.nodes, {"rotation": found})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
@@ -182,7 +182,7 @@ def _rotation(node: ir.Node) -> _Rotation | NoMatch | None:
     for value in (written.cos, written.sin):
         found = _halved(value, node)
         if found is None:
-            return NoMatch("its two halves are not known to be equal", value)
+            return NoMatch("the two halves of the table may differ", value)
         caches.append(_Cache(value, _four(value)[0], *found))
     return _Rotation(written.source, _four(written.source)[0], (caches[0], caches[1]), written.nodes)
 
@@ -231,9 +231,9 @@ def _refusal(written: _Written) -> NoMatch | None:
         if refusal is not None:
             break
         if dims[1] != 1 or not facts.same(dims[2:], data[2:]):
-            refusal = NoMatch("it is not known to be as long as the data and the same for every head", value)
+            refusal = NoMatch("the table may have another length than the data, or differ between heads", value)
         elif dims[0] != 1 and not facts.same(dims[:1], data[:1]):
-            refusal = NoMatch("it is not known to have a row for each of the batch, or one for all", value)
+            refusal = NoMatch("the table may have neither one row for each batch element nor one row for all", value)
     return refusal
 
 

@@ -69,7 +69,7 @@ class GatherOne(Rule):
         # an Expand, a Gather unless it is folded, and a Concat for the axes behind
         new = 1 + (facts.constant(data) is None) + (behind > 0)
         if new > freed(node, kept={shape}) - views:
-            return NoMatch("it would take more nodes than it frees")
+            return NoMatch("the rewrite would need more nodes than it removes")
         index = np.full((1,) * len(counted), int(number), np.int64)
         return Match(node, (node,), {"index": index, "shape": shape, "behind": behind})
 
@@ -171,7 +171,7 @@ class GatherPositions(Rule):
         new = len(ends) + sum(len(facts.dims(end) or ()) == 0 for end in ends.values())
         new += sum(found[view] is not None for view in ("perm", "axes"))
         if new > freed(node, kept=set(ends.values())):
-            return NoMatch("it would take more nodes than it frees")
+            return NoMatch("the rewrite would need more nodes than it removes")
         return Match(node, (node,), found)
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

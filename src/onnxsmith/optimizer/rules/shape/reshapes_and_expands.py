@@ -101,8 +101,8 @@ def _why_not(data: _views.Dims, wanted: _views.Dims) -> str:
     copied = [index < len(data) and facts.same([dim], [data[index]]) for index, dim in enumerate(wanted)]
     worked_out = [dim for dim, is_copy in zip(wanted, copied, strict=True) if not is_copy and not isinstance(dim, int)]
     if len(worked_out) > 1:
-        return "more than one element depends on sizes in a way that 0 and -1 cannot say"
-    return "an element would have to be worked out beside a dimension that may be empty"
+        return "0 and -1 in a shape cannot express more than one computed dimension"
+    return "-1 has no meaning in the shape, because another dimension may be 0"
 
 
 class ReshapeAsFlatten(Rule):
@@ -148,7 +148,9 @@ class ReshapeAsFlatten(Rule):
         for axis in range(len(data) + 1):
             if facts.same([symbols.product(data[:axis]), symbols.product(data[axis:])], wanted):
                 return Match(node, (node,), {"source": node.inputs[0], "axis": axis})
-        return NoMatch("the two dimensions are not products of the data's first and other dimensions")
+        return NoMatch(
+            "the two dimensions are not the products of the data's first dimensions and of its other dimensions"
+        )
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:
         source, axis = match.found["source"], match.found["axis"]
@@ -188,7 +190,7 @@ class ConstantExpand(Rule):
             return None
         written = _written_target(target, data)
         if written is None:
-            return NoMatch("an element of the target depends on sizes that are not the data's")
+            return NoMatch("an element of the target depends on sizes that the data does not have")
         if len(written) <= len(data) and all(element == 1 for element in written):
             return Match(node, (node,), {"source": source, "target": None})
         if facts.constant(node.inputs[1]) is not None:
@@ -289,7 +291,7 @@ class ExpandBeforeBroadcast(Rule):
             if operand is None or found is None or not _absorbs(node, operand, found):
                 continue
             if found.between and not _is_for_broadcasts(operand, found):
-                refused = NoMatch("what stands between is read where the width counts, too", operand)
+                refused = NoMatch("an intermediate tensor is also read by a node to which its width matters", operand)
                 continue
             return Match(node, (node, *found.between, found.node), {"operand": operand, "widened": found})
         return refused

@@ -281,7 +281,7 @@ class KnownVector(Rule):
         is_node = len(parts) > 1 or not _stands_for(value, parts[0].value)
         if is_node >= freed(node, kept=kept):
             plain = node.op_type == "Concat" and kept.issuperset(_computed(node))
-            return None if plain else NoMatch("it would take as many nodes as it frees")
+            return None if plain else NoMatch("the rewrite would need as many nodes as it removes")
         return Match(node, (node,), {"parts": parts})
 
     def rewrite(self, tape: ir.tape.Tape, match: Match) -> ir.Value:

@@ -32,8 +32,8 @@ def release(name: str) -> Profile:
     if runtime not in known:
         raise problem(
             "profile/unknown",
-            f"no versions of {runtime!r} are known",
-            why=f"versions are known of {', '.join(known)}",
+            f"no versions are known for {runtime!r}",
+            why=f"versions are known for {', '.join(known)}",
             fix=f"write {runtime}, or {next(iter(known))}{AT}VERSION",
         )
     table = known[runtime]
@@ -52,7 +52,7 @@ def release(name: str) -> Profile:
         version=version,
         date=table["date"],
         sources=tuple(table["sources"]),
-        unsaid=("Which dtypes and shapes each operator takes.", "Which operators of other domains it has."),
+        unsaid=("Which dtypes and shapes each operator accepts.", "Which operators of other domains it has."),
         notes=(
             "The makers say that a release runs every operator of its opset; kernels for some dtypes can be missing.",
         ),

@@ -145,7 +145,7 @@ class EqualBranchShapes(GraphRule):
             if a is None or b is None:
                 doubt = doubt or unknown(f"the shape of {(one if a is None else other).name} is not known", self.source)
                 continue
-            both = f"the branches give {_text(a)} and {_text(b)}"
+            both = f"the branches return {_text(a)} and {_text(b)}"
             sizes = [(x, y) for x, y in zip(a, b, strict=False) if isinstance(x, int) and isinstance(y, int)]
             if len(a) != len(b):
                 return refused(f"{both}; both must have the same rank", self.source)
@@ -229,5 +229,5 @@ class SuppressionBoxes(GraphRule):
         if not isinstance(count, int):
             return unknown(f"the number of boxes is not known; only {self.most} are considered", self.source)
         if count > self.most:
-            return unknown(f"{count} boxes, of which only the {self.most} best are considered", self.source)
+            return unknown(f"there are {count} boxes, but only the {self.most} best boxes are considered", self.source)
         return None
