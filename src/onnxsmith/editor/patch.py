@@ -30,7 +30,7 @@ import numpy as np
 import onnx_ir as ir
 import tomli_w
 
-from onnxsmith.base import folders, rooms
+from onnxsmith.base import devices, folders, rooms
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.constant_tensors import const_tensor
@@ -346,30 +346,25 @@ def together(patch: Path, text: str, files: Mapping[str, np.ndarray[Any, Any]]) 
         OnnxsmithError: `save/…` if the folder does not exist or cannot be written to; `edit/not-recorded` for large
             arrays beside a pipe.
     """
+    devices.refuse(patch)
+    if files and devices.is_stream(patch):
+        raise problem(
+            "edit/not-recorded",
+            "a patch with large arrays needs a folder",
+            where=str(patch),
+            why=f"the arrays lie beside it: {', '.join(files)}",
+            fix="write the patch to a file: patch.toml",
+        )
     real = Path(os.path.realpath(patch))
-    if real.exists() and not real.is_file():  # a terminal or a pipe
-        yield lambda: _printed(real, text, files)
-        return
-    refuse_missing(real.parent)
-    with disk_problems(real), folders.beside(real) as folder:
+    refuse_missing(patch.absolute().parent if devices.is_stream(patch) else real.parent)
+    with disk_problems(patch), folders.aside(patch) as folder:
         for name, array in files.items():
             np.save(folder / name, array, allow_pickle=False)
         (folder / real.name).write_text(text, encoding="utf-8")
 
         def place() -> None:
-            for name in (*files, real.name):  # the patch last, so that its arrays already exist
+            for name in files:  # before the patch, so that it finds them
                 (folder / name).replace(real.parent / name)
+            folders.place(folder / real.name, patch)
 
         yield place
-
-
-def _printed(path: Path, text: str, files: Mapping[str, Any]) -> None:
-    if files:
-        raise problem(
-            "edit/not-recorded",
-            "a patch with large arrays needs a folder",
-            where=str(path),
-            why=f"the arrays lie beside it: {', '.join(files)}",
-            fix="write the patch to a file: patch.toml",
-        )
-    path.write_text(text, encoding="utf-8")

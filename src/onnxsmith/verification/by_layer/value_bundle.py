@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from onnxsmith.base import folders
+from onnxsmith.base import devices, folders
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files.array_files import free_key
@@ -126,7 +126,7 @@ class Writer:
         self._keys = {_npz.ABOUT, "__metadata__"}
         self._stack = contextlib.ExitStack()
         with _disk(path), contextlib.ExitStack() as stack:
-            self._made = stack.enter_context(folders.beside(path)) / path.name
+            self._made = stack.enter_context(folders.aside(path)) / path.name
             make = _npz.Writer if path.suffix == ".npz" else _safetensors.Writer
             self._file: _npz.Writer | _safetensors.Writer = make(self._made)
             stack.callback(self._file.close)
@@ -163,15 +163,16 @@ class Writer:
         with _disk(self._path):
             text = {"format": FORMAT, "about": asdict(about), "ports": ports, "entries": entries}
             self._file.finish(json.dumps(text))
-            self._made.replace(self._path)
+            folders.place(self._made, self._path)
 
 
 def check_target(path: Path) -> None:
     """Checks the path of a file to write, before anything is computed.
 
     Raises:
-        OnnxsmithError: `save/no-folder`, `bundle/suffix`.
+        OnnxsmithError: `save/no-folder`, `save/not-a-file`, `bundle/suffix`.
     """
+    devices.refuse(path)
     refuse_missing(path.absolute().parent)
     if not is_bundle(path) or path.is_dir():
         raise problem(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.base import folders
+from onnxsmith.base import devices, folders
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.words import first_few, several
@@ -46,8 +46,9 @@ def check_target(path: Path) -> None:
     """Checks the path of a file to write. Must be called before the model is read.
 
     Raises:
-        OnnxsmithError: `save/no-folder`, `bundle/suffix`.
+        OnnxsmithError: `save/no-folder`, `save/not-a-file`, `bundle/suffix`.
     """
+    devices.refuse(path)
     refuse_missing(path.absolute().parent)
     if path.suffix not in _OTHER or path.is_dir():
         raise problem(
