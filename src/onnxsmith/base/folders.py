@@ -130,16 +130,22 @@ def _clear(parent: Path, pattern: str) -> None:
 @contextmanager
 def _owned(prefix: str, parent: Path) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    owner = os.getpid()
     lock: int | None = None
     try:
         lock = locks.HERE.hold(folder / _LOCK)
         yield folder
     finally:
-        if lock is not None:
-            os.close(lock)  # before removing: that needs a free file descriptor, and perhaps there is no other
-        _remove(folder)
-        if lock is not None:
-            _leave_to_others(folder)
+        if os.getpid() == owner:  # a fork has the same block open, and must leave the folder to its parent
+            _give_up(folder, lock)
+
+
+def _give_up(folder: Path, lock: int | None) -> None:
+    if lock is not None:
+        locks.HERE.release(lock)  # before removing: that needs a free file descriptor, and perhaps there is no other
+    _remove(folder)
+    if lock is not None:
+        _leave_to_others(folder)
 
 
 def _remove(folder: Path) -> None:

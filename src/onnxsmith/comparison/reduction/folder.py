@@ -13,10 +13,10 @@ from importlib import metadata
 from pathlib import Path
 
 from onnxsmith._version import __version__
-from onnxsmith.base.folders import beside
+from onnxsmith.base.folders import beside, move
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.system import children, moving
+from onnxsmith.base.system import children
 from onnxsmith.comparison.reduction import portable_arrays
 from onnxsmith.comparison.reduction.case import Case
 from onnxsmith.comparison.reduction.checks.base import Failure
@@ -80,7 +80,7 @@ def write(target: Path, case: Case, oracle: Oracle) -> list[Path]:
             aside = around / target.name
             aside.mkdir()
             _fill(aside, case, oracle)
-            _place(aside, target)
+            move(aside, target, around)
     except OSError as error:
         raise unwritten(target, error, "the folder could not be written") from error
     return sorted(target.iterdir(), key=lambda file: (file.suffix != ".onnx", file.name))
@@ -158,23 +158,6 @@ def _unconfirmed(why: str) -> OnnxsmithError:
         why=why,
         fix="the failure depends on chance, or on its process: make the check more stable",
     )
-
-
-def _place(aside: Path, target: Path) -> None:
-    if not target.exists():
-        moving.HERE.move(aside, target)
-        return
-    # The old folder is kept aside until the new one is in its place.
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-    try:
-        target.rename(old / target.name)
-        try:
-            moving.HERE.move(aside, target)
-        except OSError:
-            (old / target.name).rename(target)
-            raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _umask() -> int:
