@@ -40,7 +40,7 @@ def temporary() -> Iterator[Path]:
     parent = Path(tempfile.gettempdir())
     if parent not in _cleared:
         _cleared.add(parent)
-        _clear(parent, rf"{_MARK}-\w+")
+        clear(parent)
     with _owned(f"{_MARK}-", parent) as folder:
         yield folder
 
@@ -115,12 +115,8 @@ def move(place: Path, target: Path, beside: Path) -> None:
 
 
 def clear(parent: Path) -> None:
-    """Removes the folders in `parent` that `beside` made for processes that have ended."""
-    _clear(parent, rf"\..*\.{_MARK}-\w+")
-
-
-def _clear(parent: Path, pattern: str) -> None:
-    ours = re.compile(pattern, re.DOTALL)
+    """Removes the folders in `parent` that `temporary` and `beside` made for processes that have ended."""
+    ours = re.compile(rf"(\..*\.)?{_MARK}-\w+", re.DOTALL)
     with contextlib.suppress(OSError):
         for name in os.listdir(parent):  # noqa: PTH208 — keeps names that are not UTF-8 as they are
             if ours.fullmatch(name):
