@@ -107,6 +107,13 @@ FILES = [
         by_hand="onnxsmith rename m.onnx x image -o e_2.onnx --no-verify",
         says=["e_2.onnx"],
     ),
+    Case(
+        "run/name-too-long",
+        f"onnxsmith rename m.onnx x image -o {'e' * 251}.onnx --no-verify",
+        {"m.onnx": NET},
+        by_hand="onnxsmith rename m.onnx x image -o e.onnx --no-verify",
+        says=["shorter path"],
+    ),
     Case("save/no-folder", "onnxsmith rename m.onnx x image -o out/e.onnx --no-verify", {"m.onnx": NET}),
     Case(
         "save/failed",

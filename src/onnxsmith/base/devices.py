@@ -7,13 +7,14 @@ go: standard output, a pipe that a shell opened for this process (`>(gzip)`), an
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shlex
 import shutil
 from pathlib import Path
 
-from onnxsmith.base.problem import problem
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.system import standard_output
 
 STANDARD_OUTPUT = "/dev/stdout"
@@ -23,7 +24,10 @@ _OPEN = re.compile(r"/(?:dev|proc/self)/fd/(\d+)|/dev/(?:stdin|stdout|stderr)")
 
 def is_device(path: Path) -> bool:
     """Whether the path is a device, a terminal or a pipe, or stands for a file that this process has open."""
-    return bool(_OPEN.fullmatch(str(path))) or (path.exists() and not path.is_file() and not path.is_dir())
+    file = str(path)  # os.path also answers for names that are too long
+    return bool(_OPEN.fullmatch(file)) or (
+        os.path.exists(file) and not os.path.isfile(file) and not os.path.isdir(file)  # noqa: PTH110, PTH112, PTH113
+    )
 
 
 def is_standard_output(path: str | Path) -> bool:
@@ -44,9 +48,10 @@ def refuse(path: str | Path, *, streams: bool = True) -> None:
     be a stream; not an output that is a folder, or that the command reads again.
 
     Raises:
-        OnnxsmithError: `save/not-a-file`.
+        OnnxsmithError: `save/not-a-file`; `run/name-too-long` for a path that no file can have.
     """
     target = Path(path)
+    _refuse_too_long(target)
     if not is_device(target) or (streams and is_stream(target)):
         return
     raise problem(
@@ -57,6 +62,25 @@ def refuse(path: str | Path, *, streams: bool = True) -> None:
         if is_stream(target)
         else "a file would replace the device or pipe, or the command would wait until a program reads from it",
         fix=f"give the path of a file, such as {shlex.quote(f'{target.stem}_2{target.suffix}')}",
+    )
+
+
+def _refuse_too_long(path: Path) -> None:
+    try:
+        path.lstat()
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise OnnxsmithError(too_long(str(path))) from error
+
+
+def too_long(path: str) -> Problem:
+    """Returns the problem of a path that is too long for the file system."""
+    return Problem(
+        "run/name-too-long",
+        "the name of a file is too long",
+        where=path,
+        why="on most file systems a name has at most 255 bytes, and a path 4,096",
+        fix="give a shorter path",
     )
 
 

@@ -12,7 +12,7 @@ from onnxsmith.base.system import standard_output
 from onnxsmith.cli import command_words
 from onnxsmith.cli.commands.base import Command
 
-_REFUSED = ("save/needed", "save/not-a-file", "report/unknown-form")
+_REFUSED = ("save/needed", "save/not-a-file", "run/name-too-long", "report/unknown-form")
 """Ids of problems after which nothing is written: a path may be that of an input."""
 
 

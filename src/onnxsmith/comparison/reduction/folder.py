@@ -93,7 +93,8 @@ def _fill(folder: Path, case: Case, oracle: Oracle) -> None:
         raise problem(
             "reduce/input-kind",
             f"the value of input {odd[0]!r} cannot be written to an .npz",
-            why="it is a sequence, or of a dtype that numpy lacks; as a constant in the model it does not fail",
+            why="it is a sequence, its dtype is none of numpy's, or its name is a path; as a constant in the model it "
+            "does not fail",
             fix="reduce in Python and without a folder: onnxsmith.reduce(model, check=check).model is the reduced "
             "model",
         )

@@ -120,7 +120,7 @@ class Stage:
         assert self._written, "nothing was written"
         _NOTED.get({}).update(dict.fromkeys(self._renamed))
         self._stale = [file for file in data_files(self.target) if not _is_needed(file, self.target)]
-        self._has_data = self._staged_data.exists()
+        self._has_data = os.path.exists(self._staged_data)  # noqa: PTH110 — the name may be too long for a file
         for file in (self.path, self._staged_data) if self._has_data else (self.path,):
             if self._durable and not self._device:
                 disk.HERE.flush(file)
@@ -162,7 +162,7 @@ class Stage:
 
     @property
     def _before(self) -> Path:
-        return self.folder / f"{self.target.name}.before"
+        return self.folder / ".before"
 
 
 def commit(*stages: Stage) -> list[Path]:
@@ -389,7 +389,7 @@ def disk_problems(target: Path, what: str = "the model could not be written") ->
 def unwritten(target: Path, error: OSError, what: str) -> OnnxsmithError:
     """Returns the problem of a file or folder that the operating system refused to write."""
     folder = target.absolute().parent
-    if not folder.exists():
+    if error.errno != errno.ENAMETOOLONG and not folder.exists():
         return no_folder(folder)
     why, fix = writing_refused(target, error)
     return problem("save/failed", what, where=str(target), why=why, fix=fix)

@@ -3,7 +3,8 @@
 A bundle is a `.safetensors` or an `.npz` that other programs can read too. A JSON text holds everything else: the
 inputs and outputs among the entries, the arrays that form a list, the ONNX dtypes, the model's hash, the runtime and
 the seed. The text is under the key `onnxsmith` of the safetensors metadata, or in the array of bytes `onnxsmith.json`
-of the `.npz`. If a format lacks a dtype, the values' bits are stored (bfloat16 as uint16 in an `.npz`). Strings are
+of the `.npz`. The key of an array is the name of its value; in an `.npz`, a name that would be a path out of a folder
+gets another key. If a format lacks a dtype, the values' bits are stored (bfloat16 as uint16 in an `.npz`). Strings are
 stored as JSON, complex numbers as pairs. Nothing is pickled.
 """
 
@@ -24,7 +25,7 @@ import numpy as np
 from onnxsmith.base import devices, folders
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.graph.files.array_files import free_key
+from onnxsmith.graph.files.array_files import free_key, member
 from onnxsmith.graph.files.save import unwritten
 from onnxsmith.graph.structure.tensor_paths import near
 from onnxsmith.runtimes._dtypes import name_of, numpy_dtype
@@ -147,7 +148,8 @@ class Writer:
         dtypes, keys = [], []
         for index, array in enumerate(arrays):
             dtype = "string" if array.dtype.kind in "OUS" else name_of(array.dtype)
-            key = free_key(f"{name}[{index}]" if listed else name, self._keys)
+            wish = f"{name}[{index}]" if listed else name
+            key = free_key(member(wish) if isinstance(self._file, _npz.Writer) else wish, self._keys)
             with _disk(self._path):
                 self._file.add(key, _plain(array, dtype))
             dtypes.append(dtype)

@@ -22,7 +22,7 @@ from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.words import first_few, several
 from onnxsmith.graph.files import array_files
-from onnxsmith.graph.files.array_files import free_key
+from onnxsmith.graph.files.array_files import free_key, member
 from onnxsmith.graph.files.save import disk_problems
 from onnxsmith.graph.reading.exact_text import dtype_name, flat
 from onnxsmith.graph.reading.weights import Held, held
@@ -77,7 +77,7 @@ def write_weights(model: ir.Model, path: Path, where: str) -> WeightFile:
     lost = [(item, tensor) for item, tensor in tensors if not holds(path.suffix, tensor)]
     if lost and all(holds(_OTHER[path.suffix], tensor) for _, tensor in tensors):
         raise OnnxsmithError(_without_dtype(lost, path, f"--weights {path.with_suffix(_OTHER[path.suffix])}"))
-    names, renamed = _names([item for item, _ in kept])
+    names, renamed = _names([item for item, _ in kept], path.suffix)
     with disk_problems(path), folders.replacing(path) as file:
         try:
             write(file, dict(zip(names, (tensor for _, tensor in kept), strict=True)))
@@ -124,7 +124,7 @@ def _without_dtype(lost: Sequence[tuple[Held, ir.TensorProtocol]], path: Path, f
     )
 
 
-def _names(items: Sequence[Held]) -> tuple[list[str], list[str]]:
+def _names(items: Sequence[Held], suffix: str) -> tuple[list[str], list[str]]:
     """Returns a unique key for each tensor, and the names that are not kept."""
     counts = Counter(item.name for item in items)
     used: set[str] = {_RESERVED, ""}
@@ -132,7 +132,7 @@ def _names(items: Sequence[Held]) -> tuple[list[str], list[str]]:
     for item in items:
         unique = counts[item.name] == 1 or not item.scope.path
         wish = item.name if unique else f"{item.scope.path}/{item.name}"
-        key = free_key(wish, used)
+        key = free_key(member(wish) if suffix == ".npz" else wish, used)
         keys.append(key)
         renamed += [item.name] if key != item.name else []
     return keys, renamed
@@ -142,7 +142,8 @@ def _notes(renamed: Sequence[str], widened: Sequence[str], count: int, path: Pat
     texts = [f"{several(count, 'tensor')} in {path}"]
     if renamed:
         shown = first_few(renamed, 3)
-        texts.append(f"{several(len(renamed), 'tensor')} got another name, because it is not unique: {shown}")
+        why = "because it is not unique, or is a path"
+        texts.append(f"{several(len(renamed), 'tensor')} got another name, {why}: {shown}")
     if widened:
         texts.append(f"stored as integers of 8 bits: {first_few(widened, 3)}")
     return tuple(texts)
