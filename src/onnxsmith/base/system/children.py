@@ -76,7 +76,8 @@ class Groups(Children):
         os._exit(1)
 
     def end_with_parent(self, parent: int) -> None:
-        threading.Thread(target=self._watch, args=(parent, os.getppid()), daemon=True).start()
+        watched = (parent, os.getppid())
+        threading.Thread(target=self._watch, args=watched, name="end with parent", daemon=True).start()
 
     def _watch(self, starter: int, parent: int) -> None:
         # Both: the starter may have ended before this process saw its id, or be a zombie, which still has an id.

@@ -63,8 +63,8 @@ def write_weights(model: ir.Model, path: Path, where: str) -> WeightFile:
     """Writes all initializers, including those of branches, bodies and external data, and constants of 16 elements or
     more.
 
-    Names are kept. If a name occurs in several graphs, the name of the graph is put before it: `If_3/then_branch/w`.
-    Integers of 2 or 4 bits become integers of 8 bits. Some dtypes exist only in the other format; tensors of these
+    Names are kept, unless the name of an entry of an `.npz` would be a path out of a folder: `/a/b` becomes `a/b`. If a
+    name occurs in several graphs, the name of the graph is put before it: `If_3/then_branch/w`. Integers of 2 or 4 bits become integers of 8 bits. Some dtypes exist only in the other format; tensors of these
     dtypes are refused. Tensors with a dtype that no format has are left out and named.
 
     Raises:
