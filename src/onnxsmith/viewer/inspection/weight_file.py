@@ -64,8 +64,9 @@ def write_weights(model: ir.Model, path: Path, where: str) -> WeightFile:
     more.
 
     Names are kept, unless the name of an entry of an `.npz` would be a path out of a folder: `/a/b` becomes `a/b`. If a
-    name occurs in several graphs, the name of the graph is put before it: `If_3/then_branch/w`. Integers of 2 or 4 bits become integers of 8 bits. Some dtypes exist only in the other format; tensors of these
-    dtypes are refused. Tensors with a dtype that no format has are left out and named.
+    name occurs in several graphs, the name of the graph is put before it: `If_3/then_branch/w`. Integers of 2 or 4 bits
+    become integers of 8 bits. Some dtypes exist only in the other format; tensors of these dtypes are refused. Tensors
+    with a dtype that no format has are left out and named.
 
     Raises:
         OnnxsmithError: `inspect/weights-missing`, `inspect/weights-dtype`, `save/failed`.
