@@ -78,11 +78,12 @@ class Child:
             parent=os.getpid(), paths=[root, *(p for p in sys.path if p)], module=module, function=function
         )
         self._stack = contextlib.ExitStack()
-        cache = str(self._stack.enter_context(folders.temporary()))
+        self.cache = self._stack.enter_context(folders.temporary())
+        """Is the folder for temporary files of the child."""
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", boot],
             # Libraries leave files in the cache and temporary folders: these folders are deleted with the child.
-            env={**os.environ, "XDG_CACHE_HOME": cache, **children.HERE.temporary(cache)},
+            env={**os.environ, "XDG_CACHE_HOME": str(self.cache), **children.HERE.temporary(str(self.cache))},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
