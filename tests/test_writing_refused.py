@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import onnx_ir as ir
 import pytest
+from typer.testing import CliRunner
 
 from onnxsmith.base.folders import replacing
 from onnxsmith.base.limits import writing_refused
@@ -17,8 +21,9 @@ from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.written_files import Written
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.cli.application import app
 from onnxsmith.cli.render.report_files import Pages, write
-from onnxsmith.graph.files.save import disk_problems
+from onnxsmith.graph.files.save import disk_problems, save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.viewer.view import view
 
@@ -91,3 +96,38 @@ def test_a_missing_folder_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(OnnxsmithError) as caught, disk_problems(path), replacing(path) as aside:
         aside.write_text("x")
     assert caught.value.problem.id == "save/no-folder"
+
+
+LONG = "n" * 251
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["rename", "m.onnx", "x", "image", "-o", f"{LONG}.onnx"],
+        ["dump", "m.onnx", "-o", f"{LONG}.npz.npz"],
+        ["inspect", "m.onnx", "--html", f"{LONG}.html"],
+        ["inspect", "m.onnx", "--weights", f"{LONG}.npz.npz"],
+        ["view", "m.onnx", "-o", f"{LONG}.html"],
+        ["split", "m.onnx", "--into", "2", "-o", LONG * 2],
+        ["simplify", "m.onnx", "-o", "new.onnx", "--record", f"{LONG}.json"],
+    ],
+    ids=lambda words: " ".join(words)[:20],
+)
+def test_a_name_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(from_text(MODEL), "m.onnx")
+    done = CliRunner().invoke(app, [*words, "--json"])
+    first, *_ = json.loads(done.output)["problems"]
+    assert first["id"] == "run/name-too-long"
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_a_name_that_is_too_long_with_its_data(tmp_path: Path) -> None:
+    model = from_text(MODEL)
+    weight = ir.tensor(np.zeros(5000, np.float32), name="w")
+    model.graph.register_initializer(ir.Value(name="w", const_value=weight))
+    with pytest.raises(OnnxsmithError) as caught:
+        save(model, tmp_path / f"{'n' * 250}.onnx", external_data=True)
+    assert caught.value.problem.fix == "give a shorter path"
+    assert save(model, tmp_path / f"{'n' * 250}.onnx") == list(tmp_path.iterdir())

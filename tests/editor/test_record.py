@@ -17,6 +17,7 @@ from onnxsmith.editor.edit import Edit
 from onnxsmith.editor.patch import Arrays, loaded
 from onnxsmith.editor.steps.constant_values import Constant
 from onnxsmith.editor.steps.nodes import Set
+from tests.conftest import Refused
 from tests.editor.models import NET, saved
 
 LARGE = """<ir_version: 10, opset_import: ["": 21]>
@@ -134,3 +135,22 @@ def test_the_old_name_of_the_parameter_still_works(tmp_path: Path) -> None:
     with m:
         m.rename(tensor="y", to="image")
     assert "rename" in (tmp_path / "p.toml").read_text()
+
+
+@pytest.mark.parametrize("file", ["../bias.npy", "sub/../../bias.npy", "{folder}/bias.npy"])
+def test_a_patch_reads_no_file_outside_of_its_folder(tmp_path: Path, file: str, refused: Refused) -> None:
+    np.save(tmp_path / "bias.npy", np.zeros(4, np.float32))
+    patches = tmp_path / "patches"
+    (patches / "sub").mkdir(parents=True)
+    named = file.format(folder=tmp_path)
+    (patches / "p.toml").write_text(f'[[step]]\ndo = "constant"\ntensor = "bias"\nvalue = {{ file = "{named}" }}\n')
+    with refused("edit/outside"):
+        patch.read(patches / "p.toml")
+    (patches / "p.toml").write_text(
+        f'[[step]]\ndo = "constant"\ntensor = "bias"\nvalue = {{ file = "{named}", tensor = "b" }}\n'
+    )
+    with refused("edit/outside"):
+        patch.read(patches / "p.toml")
+    np.save(patches / "sub" / "bias.npy", np.zeros(4, np.float32))
+    (patches / "p.toml").write_text('[[step]]\ndo = "constant"\ntensor = "bias"\nvalue = { file = "sub/bias.npy" }\n')
+    assert len(patch.read(patches / "p.toml")) == 1

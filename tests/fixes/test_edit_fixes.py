@@ -77,6 +77,13 @@ def toml(text: str) -> str:
     return "\n".join(f"[[step]]\n{one}" for one in text.strip().split("\n\n"))
 
 
+CONSTANT = 'do = "constant"\ntensor = "bias"\nvalue = {{ file = "{}" }}'
+
+
+def bias(path: Path) -> None:
+    np.save(path, np.zeros(4, np.float32))
+
+
 def step(id_: str, first: str, then: str, says: list[str], model: Content = NET, name: str = "") -> Case:
     """A patch file with a mistake, and what its writer makes of it."""
     files = {"m.onnx": model, "p.toml": toml(first)}
@@ -236,6 +243,14 @@ FILES = [
         'do = "constant"\ntensor = "bias"\nvalue = [0, 0, 0, 0]',
         ["numpy.save"],
         name="no array",
+    ),
+    Case(
+        "edit/outside",
+        "onnxsmith edit m.onnx p/p.toml -o e.onnx --no-verify",
+        {"m.onnx": NET, "b.npy": bias, "p/p.toml": toml(CONSTANT.format("../b.npy"))},
+        by_hand="onnxsmith edit m.onnx p/p.toml -o e.onnx --no-verify",
+        changes={"p/b.npy": bias, "p/p.toml": toml(CONSTANT.format("b.npy"))},
+        says=["cp p/../b.npy p", "b.npy"],
     ),
     Case(
         "edit/patch-file",

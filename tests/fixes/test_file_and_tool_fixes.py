@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,20 @@ FILES = [
         by_hand="onnxsmith inspect m.onnx --html n.html",
         says=["n.html"],
         name="a page",
+    ),
+    Case(
+        "save/not-a-file",
+        "onnxsmith rename m.onnx x image -o e.onnx --no-verify",
+        {"m.onnx": NET, "e.onnx": os.mkfifo},
+        by_hand="onnxsmith rename m.onnx x image -o e_2.onnx --no-verify",
+        says=["e_2.onnx"],
+    ),
+    Case(
+        "run/name-too-long",
+        f"onnxsmith rename m.onnx x image -o {'e' * 251}.onnx --no-verify",
+        {"m.onnx": NET},
+        by_hand="onnxsmith rename m.onnx x image -o e.onnx --no-verify",
+        says=["shorter path"],
     ),
     Case("save/no-folder", "onnxsmith rename m.onnx x image -o out/e.onnx --no-verify", {"m.onnx": NET}),
     Case(

@@ -258,7 +258,7 @@ def test_the_host_runs_a_command(tmp_path: Path) -> None:
 
 def test_only_the_report_goes_to_standard_output(tmp_path: Path) -> None:
     """Native code and processes print where they like; the command line keeps standard output for the report."""
-    kept = "import os; from onnxsmith.cli import standard_output; standard_output.keep(); "
+    kept = "import os; from onnxsmith.base.system import standard_output; standard_output.keep(); "
     code = kept + "os.write(1, b'native'); os.system('echo from a process'); print('{\"verdict\": \"done\"}')"
     result = run(tmp_path, script(tmp_path, hosted(code)))
     assert result.outcome is Outcome.DONE

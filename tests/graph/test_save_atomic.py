@@ -159,21 +159,41 @@ def test_an_interrupt_leaves_the_old_model(tmp_path: Path, monkeypatch: pytest.M
     assert numbers(tmp_path / "m.onnx") == {OLD}
 
 
-def die_at(point: str, target: str) -> None:
+def die_at(point: str, target: str, external: bool) -> None:
     """Runs in a process of its own: saves a model, and is killed on the way."""
     strike(point, die, setattr)
-    save(filled(NEW), target, external_data=True)
+    save(filled(NEW), target, external_data=external)
 
 
 @pytest.mark.parametrize(
     ("point", "whole"), [("write", OLD), ("weights", OLD), ("data", OLD), ("model", OLD), ("moved", NEW)]
 )
 def test_a_killed_process_leaves_a_whole_model(tmp_path: Path, point: str, whole: float) -> None:
-    save(filled(OLD), tmp_path / "m.onnx", external_data=True)
-    code = f"from {__name__} import die_at; die_at({point!r}, {str(tmp_path / 'm.onnx')!r})"
+    killed_at(point, tmp_path / "m.onnx", was_external=True, external=True)
+    assert numbers(tmp_path / "m.onnx") == {whole}
+
+
+@pytest.mark.parametrize(("was_external", "external", "point", "whole"), [
+    *((was, now, point, whole) for was, now in ((True, False), (False, True), (False, False))
+      for point, whole in (("flush", OLD), ("model", OLD), ("moved", NEW))),
+    (False, True, "data", OLD),
+])  # fmt: skip
+def test_a_kill_between_two_steps_leaves_a_whole_model_when_weights_move(
+    tmp_path: Path, was_external: bool, external: bool, point: str, whole: float
+) -> None:
+    """The data file of the old model may stay beside the new model, which does not read it."""
+    killed_at(point, tmp_path / "m.onnx", was_external=was_external, external=external)
+    assert numbers(tmp_path / "m.onnx") == {whole}
+    save(filled(3.0), tmp_path / "m.onnx", external_data=external)
+    assert numbers(tmp_path / "m.onnx") == {3.0}
+    assert not [name for name in names(tmp_path) if "onnxsmith" in name]
+
+
+def killed_at(point: str, target: Path, *, was_external: bool, external: bool) -> None:
+    save(filled(OLD), target, external_data=was_external)
+    code = f"from {__name__} import die_at; die_at({point!r}, {str(target)!r}, {external})"
     killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert numbers(tmp_path / "m.onnx") == {whole}
 
 
 def test_a_new_model_is_saved_where_a_killed_process_left_its_files(tmp_path: Path) -> None:

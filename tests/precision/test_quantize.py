@@ -687,7 +687,7 @@ def test_variants_do_not_fill_the_disk() -> None:
             arithmetic.quantised(
                 "dynamic", (), operators=["MatMul"], per_channel=True, reduce_range=False, weights="QInt8"
             )
-        assert len(list(Path(arithmetic._folder.name).iterdir())) == 1
+        assert len([one for one in arithmetic._folder.iterdir() if one.is_dir()]) == 1
 
 
 def test_a_keep_list_of_everything_is_refused(tmp_path: Path, refused: Refused) -> None:

@@ -51,7 +51,7 @@ def floats(*shape: int) -> np.ndarray:
 
 def folder_of(session: Session) -> Path:
     """Where the child's libraries write temporary files."""
-    return Path(session.isolated._child._cache.name)  # type: ignore[attr-defined]
+    return Path(session.isolated._child.cache)  # type: ignore[attr-defined]
 
 
 @needs_iree

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from onnxsmith.base import devices
 from onnxsmith.base.system import locks, moving
 
 _MARK = "onnxsmith"
@@ -24,13 +25,35 @@ _LONGEST = 60
 """Characters of the file name that go into the folder name: a name has at most 255 bytes, a character at most 4."""
 
 
+_cleared: set[Path] = set()
+"""Holds the folders of temporary files in which this process has removed what dead processes left."""
+
+
+@contextmanager
+def temporary() -> Iterator[Path]:
+    """Makes a folder among the temporary files of the system for the block. The first call removes the folders that
+    dead processes left there.
+
+    Raises:
+        OSError: the folder of temporary files is not writable.
+    """
+    parent = Path(tempfile.gettempdir())
+    if parent not in _cleared:
+        _cleared.add(parent)
+        clear(parent)
+    with _owned(f"{_MARK}-", parent) as folder:
+        yield folder
+
+
 @contextmanager
 def beside(path: Path) -> Iterator[Path]:
     """Makes a hidden folder beside `path` for the block, after removing the folders that dead processes left there.
 
     Raises:
+        OnnxsmithError: `save/not-a-file` if `path` is a device or a pipe.
         OSError: the parent folder is not writable.
     """
+    devices.refuse(path, streams=False)
     clear(path.parent)
     prefix = f".{path.name[:_LONGEST]}.{_MARK}-"
     with _owned(prefix, path.parent) as folder:
@@ -38,20 +61,39 @@ def beside(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yields a path to write to, in a hidden folder beside `path`. When the block succeeds, the written file replaces
-    `path`; until then the old file is untouched. A terminal or a pipe is written to directly.
+def aside(path: Path) -> Iterator[Path]:
+    """Makes a folder for the block, for writing the file that `place` moves to `path`: beside the file, or of a
+    link's target. A stream has nothing beside it, so its folder is temporary.
 
     Raises:
+        OnnxsmithError: `save/not-a-file`.
         OSError: the parent folder is not writable.
     """
-    if is_device(path):
-        yield path
-        return
-    real = Path(os.path.realpath(path))
-    with beside(real) as folder:
+    devices.refuse(path)
+    with temporary() if devices.is_stream(path) else beside(Path(os.path.realpath(path))) as folder:
+        yield folder
+
+
+def place(made: Path, path: Path) -> None:
+    """Moves a finished file to `path`. A stream gets its bytes. Raises OSError."""
+    if devices.is_stream(path):
+        devices.write(made, path)
+    else:
+        made.replace(os.path.realpath(path))
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yields a path to write to, in a hidden folder beside `path`. When the block succeeds, the written file replaces
+    `path`; until then the old file is untouched.
+
+    Raises:
+        OnnxsmithError: `save/not-a-file`.
+        OSError: the parent folder is not writable.
+    """
+    with aside(path) as folder:
         yield folder / path.name
-        (folder / path.name).replace(real)
+        place(folder / path.name, path)
 
 
 def move(place: Path, target: Path, beside: Path) -> None:
@@ -72,14 +114,9 @@ def move(place: Path, target: Path, beside: Path) -> None:
         raise
 
 
-def is_device(path: Path) -> bool:
-    """Whether the path is a device, a terminal or a pipe: something that takes bytes and must not be replaced."""
-    return path.exists() and not path.is_file() and not path.is_dir()
-
-
 def clear(parent: Path) -> None:
-    """Removes the folders in `parent` that `beside` made for processes that have ended."""
-    ours = re.compile(rf"\..*\.{_MARK}-\w+", re.DOTALL)
+    """Removes the folders in `parent` that `temporary` and `beside` made for processes that have ended."""
+    ours = re.compile(rf"(\..*\.)?{_MARK}-\w+", re.DOTALL)
     with contextlib.suppress(OSError):
         for name in os.listdir(parent):  # noqa: PTH208 — keeps names that are not UTF-8 as they are
             if ours.fullmatch(name):
@@ -89,16 +126,22 @@ def clear(parent: Path) -> None:
 @contextmanager
 def _owned(prefix: str, parent: Path) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    owner = os.getpid()
     lock: int | None = None
     try:
         lock = locks.HERE.hold(folder / _LOCK)
         yield folder
     finally:
-        if lock is not None:
-            os.close(lock)  # before removing: that needs a free file descriptor, and perhaps there is no other
-        _remove(folder)
-        if lock is not None:
-            _leave_to_others(folder)
+        if os.getpid() == owner:  # a fork has the same block open, and must leave the folder to its parent
+            _give_up(folder, lock)
+
+
+def _give_up(folder: Path, lock: int | None) -> None:
+    if lock is not None:
+        locks.HERE.release(lock)  # before removing: that needs a free file descriptor, and perhaps there is no other
+    _remove(folder)
+    if lock is not None:
+        _leave_to_others(folder)
 
 
 def _remove(folder: Path) -> None:

@@ -7,6 +7,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
+from onnxsmith.base import devices
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 
 
@@ -27,6 +28,9 @@ def writing_refused(path: str | Path, error: OSError) -> tuple[str, str]:
     temporary file beside it."""
     target = Path(path)
     folder = target.absolute().parent
+    if error.errno == errno.ENAMETOOLONG:
+        found = devices.too_long(str(path))
+        return found.why, found.fix
     elsewhere = f"give another path, such as {shlex.quote(str(Path(tempfile.gettempdir()) / target.name))}"
     if not folder.exists():
         return f"the folder {folder} does not exist", _made(folder)
@@ -103,9 +107,14 @@ def _place(error: OSError) -> str:
     return name.decode(errors="backslashreplace") if isinstance(name, bytes) else str(name or "")
 
 
+def _too_long(error: OSError) -> Problem:
+    return devices.too_long(_place(error))
+
+
 _KINDS = {
     errno.EMFILE: _too_many,
     errno.ENFILE: _too_many,
+    errno.ENAMETOOLONG: _too_long,
     errno.ENOSPC: _full,
     errno.EDQUOT: _full,
     errno.EACCES: _not_permitted,

@@ -26,7 +26,8 @@ from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.spelling import typed
-from onnxsmith.cli import command_list, command_parameters, forgiving, standard_output
+from onnxsmith.base.system import standard_output
+from onnxsmith.cli import command_list, command_parameters, forgiving
 from onnxsmith.cli.commands.base import Command
 from onnxsmith.cli.help.situations import PURPOSE
 from onnxsmith.cli.interruption import Interruption
@@ -188,6 +189,7 @@ def _execute(command: Command, files: SideFiles, *, json: bool, verbose: bool, q
         gc.disable()
     begin = _process.pop() if _process else time.monotonic()
     clock.command_begins()
+    files, command = files.streamed(command)
     with interrupts.unwinding() as interrupted:
         report = _report(command, files, interrupted, shown=not json and not quiet)
     report = _with_waiting(report, begin)

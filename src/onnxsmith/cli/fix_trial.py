@@ -9,12 +9,11 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from onnxsmith.base import interrupts
+from onnxsmith.base import folders, interrupts
 from onnxsmith.base.options import called
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.remedies import Remedy
@@ -117,10 +116,10 @@ def _is_named(value: Any, said: str) -> bool:
 
 def _outcome(command: Command, seconds: float) -> bool | str:
     """Returns True if the command works, the id of the problem that stops it, or "" if that is not known in time."""
-    with tempfile.TemporaryDirectory() as folder:
+    with folders.temporary() as folder:
         try:
             with interrupts.limited(seconds):
-                report = elsewhere(command, Path(folder)).run()
+                report = elsewhere(command, folder).run()
         except OnnxsmithError as error:
             return error.problem.id
         except (Exception, interrupts.TimeUp):  # noqa: BLE001 — a trial must not replace the error that it is about

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base import devices
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Report
@@ -60,6 +61,8 @@ def _folder(file: Path) -> str:
 
 def _refuse(file: Path, command: Command) -> None:
     """Raises if the record cannot be written, before any work is done."""
+    for path in [str(file), *command_words.written(command).values()]:
+        devices.refuse(path, streams=False)
     refuse_missing(file.absolute().parent)
     if file.suffix == ".toml" and hasattr(command, "write_patch"):
         raise problem(

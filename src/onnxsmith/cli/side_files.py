@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from onnxsmith.base import devices
 from onnxsmith.base.report.base import Report
+from onnxsmith.base.system import standard_output
+from onnxsmith.cli import command_words
 from onnxsmith.cli.commands.base import Command
 
-_REFUSED = ("save/needed", "report/unknown-form")
+_REFUSED = ("save/needed", "save/not-a-file", "run/name-too-long", "report/unknown-form")
 """Ids of problems after which nothing is written: a path may be that of an input."""
 
 
@@ -23,16 +26,37 @@ class SideFiles:
     reports: Sequence[str] = ()
     record: str = ""
 
+    def streamed(self, command: Command) -> tuple[SideFiles, Command]:
+        """Gives standard output to an output at `-` or `/dev/stdout`: the report goes to standard error then. Returns
+        these files and the command with `/dev/stdout` in place of `-`."""
+        changed = {
+            name: devices.STANDARD_OUTPUT for name, path in command_words.written(command).items() if path == "-"
+        }
+        own = {name: devices.STANDARD_OUTPUT for name in ("html", "view") if getattr(self, name) == "-"}
+        files, command = replace(self, **own), replace(command, **changed)  # type: ignore[type-var]
+        if any(map(devices.is_standard_output, files._outputs(command))):
+            standard_output.take_for_output()
+        return files, command
+
+    def _beside(self) -> list[str]:
+        return [path for path in (self.html, self.view, *self.reports, self.record) if path]
+
+    def _outputs(self, command: Command) -> list[str]:
+        """Returns the paths of all outputs."""
+        return [*command_words.written(command).values(), *self._beside()]
+
     def refuse_loss(self, command: Command) -> None:
-        """Raises if an output path of the command is also an input path, or a report has an unknown form. Each verb has
-        a stricter check of its own.
+        """Raises if an output path of the command is also an input path, or is no file, or a report has an unknown
+        form. Each verb has a stricter check of its own.
 
         Raises:
-            OnnxsmithError: `save/needed`, `report/unknown-form`.
+            OnnxsmithError: `save/needed`, `save/not-a-file`, `report/unknown-form`.
         """
+        for path in self._outputs(command):
+            devices.refuse(path)
         fields = {field: getattr(command, field.name) for field in dataclasses.fields(command)}  # type: ignore[arg-type]
         writes = [value for field, value in fields.items() if field.metadata.get("writes") and value]
-        beside = [path for path in (self.html, self.view, *self.reports, self.record) if path]
+        beside = self._beside()
         if not writes and not beside:
             return
         from onnxsmith.graph.files.output_paths import refuse_loss, refuse_other_than_page

@@ -186,10 +186,9 @@ class Edit:
             raise AttributeError(f"{type(self).__name__!r} has no step or attribute {name!r}")
 
         def step(*given: Any, **fields: Any) -> None:
-            here = Path()
-            read = {key: loaded(value, here) for key, value in fields.items()}
+            read = {key: loaded(value) for key, value in fields.items()}
             where = f"step {len(self._steps) + 1}"
-            self._do(patch.make(name, tuple(loaded(value, here) for value in given), read, where))
+            self._do(patch.make(name, tuple(map(loaded, given)), read, where))
 
         step.__name__, step.__doc__ = name, patch.kinds()[name].__doc__
         return step

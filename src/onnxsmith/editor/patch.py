@@ -19,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
+import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ import numpy as np
 import onnx_ir as ir
 import tomli_w
 
-from onnxsmith.base import folders, rooms
+from onnxsmith.base import devices, folders, rooms
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.constant_tensors import const_tensor
@@ -227,23 +228,24 @@ _LARGEST = 256
 """Limits the elements of an array in the text of a patch file. A choice: a file that a person can review."""
 
 
-def loaded(value: Any, folder: Path) -> Any:
+def loaded(value: Any, folder: Path | None = None) -> Any:
     """Turns `{ file = "bias.npy" }`, `{ file = "model.onnx", tensor = "bias" }` and
-    `{ array = [1, 2], dtype = "float32" }` into arrays, also inside lists and tables. Relative paths start at `folder`.
-    For a dtype that numpy lacks, the table has the key `dtype` beside `file`.
+    `{ array = [1, 2], dtype = "float32" }` into arrays, also inside lists and tables. For a dtype that numpy lacks, the
+    table has the key `dtype` beside `file`. Files of a patch lie in its `folder` or below: a patch may come from
+    somebody else. Without a folder, the values are the caller's own, and relative paths start at the current folder.
 
     Raises:
-        OnnxsmithError: `edit/patch-file` if a file cannot be read.
+        OnnxsmithError: `edit/patch-file` if a file cannot be read; `edit/outside` if it is not in the folder.
     """
     if isinstance(value, dict) and set(value) in ({"file"}, {"file", "dtype"}) and isinstance(value["file"], str):
-        array = _from_file(folder / value["file"])
+        array = _from_file(_inside(value["file"], folder))
         return array.view(_dtype(value["dtype"])) if "dtype" in value else array
     if (
         isinstance(value, dict)
         and set(value) == {"file", "tensor"}
         and all(isinstance(one, str) for one in value.values())
     ):
-        return _of_model(folder / value["file"], value["tensor"])
+        return _of_model(_inside(value["file"], folder), value["tensor"])
     if isinstance(value, dict) and set(value) == {"array", "dtype"}:
         return np.array(value["array"], _dtype(value["dtype"]))
     if isinstance(value, dict):
@@ -251,6 +253,23 @@ def loaded(value: Any, folder: Path) -> Any:
     if isinstance(value, list):
         return [loaded(one, folder) for one in value]
     return value
+
+
+def _inside(file: str, folder: Path | None) -> Path:
+    path = Path(file)
+    if folder is None:
+        return path
+    if path.is_absolute() or path.drive or ".." in path.parts:
+        there = folder / path
+        copy = f"cp {shlex.quote(str(there))} {shlex.quote(str(folder))}"
+        raise problem(
+            "edit/outside",
+            "a patch reads a file outside of its folder",
+            where=file,
+            why="a patch that somebody else wrote could read any file of this user",
+            fix=f"copy the file beside the patch, `{copy}`, and write file = {path.name!r}",
+        )
+    return folder / path
 
 
 def _from_file(path: Path) -> np.ndarray[Any, Any]:
@@ -346,30 +365,25 @@ def together(patch: Path, text: str, files: Mapping[str, np.ndarray[Any, Any]]) 
         OnnxsmithError: `save/…` if the folder does not exist or cannot be written to; `edit/not-recorded` for large
             arrays beside a pipe.
     """
+    devices.refuse(patch)
+    if files and devices.is_stream(patch):
+        raise problem(
+            "edit/not-recorded",
+            "a patch with large arrays needs a folder",
+            where=str(patch),
+            why=f"the arrays lie beside it: {', '.join(files)}",
+            fix="write the patch to a file: patch.toml",
+        )
     real = Path(os.path.realpath(patch))
-    if real.exists() and not real.is_file():  # a terminal or a pipe
-        yield lambda: _printed(real, text, files)
-        return
-    refuse_missing(real.parent)
-    with disk_problems(real), folders.beside(real) as folder:
+    refuse_missing(patch.absolute().parent if devices.is_stream(patch) else real.parent)
+    with disk_problems(patch), folders.aside(patch) as folder:
         for name, array in files.items():
             np.save(folder / name, array, allow_pickle=False)
         (folder / real.name).write_text(text, encoding="utf-8")
 
         def place() -> None:
-            for name in (*files, real.name):  # the patch last, so that its arrays already exist
+            for name in files:  # before the patch, so that it finds them
                 (folder / name).replace(real.parent / name)
+            folders.place(folder / real.name, patch)
 
         yield place
-
-
-def _printed(path: Path, text: str, files: Mapping[str, Any]) -> None:
-    if files:
-        raise problem(
-            "edit/not-recorded",
-            "a patch with large arrays needs a folder",
-            where=str(path),
-            why=f"the arrays lie beside it: {', '.join(files)}",
-            fix="write the patch to a file: patch.toml",
-        )
-    path.write_text(text, encoding="utf-8")

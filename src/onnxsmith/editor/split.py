@@ -13,7 +13,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.base import folders
+from onnxsmith.base import devices, folders
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
@@ -208,6 +208,7 @@ def _refuse_unclear(into: int | None, tensors: list[Any], nodes: bool) -> None:
 
 
 def _refuse_full(folder: Path) -> None:
+    devices.refuse(folder, streams=False)
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
         raise problem(
             "split/folder",

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base import folders
 from onnxsmith.base.clock import stage
 from onnxsmith.exporter.taps.eager_values import EagerValues
 from onnxsmith.exporter.taps.module_tap import module_tap
@@ -55,7 +55,7 @@ def inside(
     model = cloned(load(candidate))
     own = {port.name for port in signature(model).inputs}
     with stage("inside"), ExitStack() as stack:
-        share_weights(model, Path(stack.enter_context(TemporaryDirectory(prefix="onnxsmith-"))) / "weights")
+        share_weights(model, stack.enter_context(folders.temporary()) / "weights")
         side = stack.enter_context(OnnxTap(model, chosen.preparer(keep=_KEPT), plain, "the exported model"))
         feeds = [run.feed.values for run in runs]
         tap = stack.enter_context(module_tap(program, example, feeds[0], "PyTorch", side.outline))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import onnx_ir as ir
 
 from onnxsmith._version import __version__
-from onnxsmith.base import rooms
+from onnxsmith.base import folders, rooms
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.parts.edits import Simplification
@@ -156,8 +155,8 @@ class Maker:
             return settled(self._verify(strategy, built, model), model), Written({}, "no output was asked for")
         if isinstance(output, str | Path):
             return self._write(strategy, built, model, output)
-        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
-            file = Path(folder) / "model.onnx"
+        with folders.temporary() as folder:
+            file = folder / "model.onnx"
             verification, written = self._write(strategy, built, model, file)
             if written.files:
                 written = Written({"the given file": output.write(file.read_bytes())})

@@ -10,14 +10,13 @@ import datetime
 import os
 import platform
 import re
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from onnxsmith.base.folders import beside
+from onnxsmith.base import folders
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.system import children
 from onnxsmith.fleet import cell_limits, environments, kept_files, reasons, step_process, steps
@@ -58,7 +57,7 @@ def run(cell: Cell) -> Row:
         StoppedError: the run was stopped meanwhile.
     """
     began = time.monotonic()
-    with beside(Path(tempfile.gettempdir()) / "cell") as temporary:  # a killed run's folder goes with the next one
+    with folders.temporary() as temporary:
         chain = _Chain(cell, temporary)
         results = chain.results()
         files = chain.kept()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from onnxsmith.base import folders
+from onnxsmith.base import devices, folders
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
@@ -24,6 +24,7 @@ def merge(sources: Sequence[str], target: str) -> Report:
         OnnxsmithError: `fleet/no-run` if a source has none; `fleet/run-taken` if runs of one name disagree; the errors
             of reading and writing stores.
     """
+    devices.refuse(target, streams=False)
     for source in sources:
         tables.refuse_missing(source)
     with stage("merge"), store_problems.as_target():

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import onnxsmith
-from onnxsmith.base.folders import beside
+from onnxsmith.base import folders
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import children, machine
 from onnxsmith.fleet import cell_limits, reasons
@@ -181,9 +181,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _stage_file() -> Iterator[Path]:
-    """Yields the path of a file in which the process says what it is doing. It goes with the block, or with the next
-    run if this one is killed."""
-    with beside(Path(tempfile.gettempdir()) / "cell") as folder:
+    """Yields the path of a file in which the process says what it is doing."""
+    with folders.temporary() as folder:
         yield folder / "stage"
 
 

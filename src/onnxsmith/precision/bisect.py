@@ -112,7 +112,7 @@ def bisect(
     where = str(source) if isinstance(source, str | Path) else "the given model"
     target = None if output is None else checked(Path(output))
     if model is not None:
-        checked(Path(model))
+        checked(Path(model), streams=False)
     with Clock() as clock, ExitStack() as stack:
         with stage("load"):
             loaded = cloned(own_weights(load(source)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base import folders
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.parts.measurements import Ratio
 from onnxsmith.base.words import change, of_one, told_apart
@@ -135,8 +135,8 @@ def final(
     """Writes the model to a temporary file and measures that file. `nbytes` is the size of the given file, if the model
     came from a file."""
     assert tried.model is not None
-    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
-        path, old = Path(folder) / "new.onnx", Path(folder) / "old.onnx"
+    with folders.temporary() as folder:
+        path, old = folder / "new.onnx", folder / "old.onnx"
         save_for_now(tried.model, path)
         save_for_now(loaded, old)
         scores, said = scores_of(path, given, runtime)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from onnxsmith.base.folders import beside, replacing
+from onnxsmith.base import devices
+from onnxsmith.base.folders import aside, replacing
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.written_files import Written
@@ -21,8 +22,8 @@ from onnxsmith.precision import keep_list as keeping
 from onnxsmith.runtimes._lenient import checked as checked_model
 
 
-def checked(path: Path) -> Path:
-    """Checks that a file can be written, and returns its path."""
+def checked(path: Path, *, streams: bool = True) -> Path:
+    """Checks that a file can be written, and returns its path. `streams` is as in `devices.refuse`."""
     if path.is_dir():
         raise problem(
             "save/failed",
@@ -30,9 +31,10 @@ def checked(path: Path) -> Path:
             where=str(path),
             fix=f"give the path of a file in it: {path / 'keep.txt'}",
         )
+    devices.refuse(path, streams=streams)
     refuse_missing(path.absolute().parent)
     try:
-        with beside(path):
+        with aside(path):
             return path
     except OSError as error:
         raise unwritten(path, error, "the file could not be written") from error

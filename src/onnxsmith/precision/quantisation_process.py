@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base import folders
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.graph.files.save import INLINE_LIMIT
 from onnxsmith.graph.structure import walk
@@ -88,7 +88,8 @@ class Arithmetic:
 
     def __init__(self, model: ir.Model, engine: Engine = ONNXRUNTIME) -> None:
         self._model, self._engine = model, engine
-        self._folder = tempfile.TemporaryDirectory(prefix="onnxsmith-", ignore_cleanup_errors=True)
+        self._stack = ExitStack()
+        self._folder = self._stack.enter_context(folders.temporary())
         self._child: Child | None = None
         self._number = 0
         self._forms: dict[Callable[[ir.Model], ir.Model] | None, Neutral] = {}
@@ -116,8 +117,8 @@ class Arithmetic:
         if "ranges" in options:
             options["ranges"] = form.by_name(options["ranges"])
         self._number += 1
-        shutil.rmtree(Path(self._folder.name) / str(self._number - 1), ignore_errors=True)
-        out = Path(self._folder.name) / str(self._number) / "model.onnx"
+        shutil.rmtree(self._folder / str(self._number - 1), ignore_errors=True)
+        out = self._folder / str(self._number) / "model.onnx"
         out.parent.mkdir()
         request: dict[str, Any] = {
             "do": do,
@@ -186,7 +187,7 @@ class Arithmetic:
         if self._samples is None:
             self._samples, total = [], 0
             for number, sample in enumerate(itertools.islice(given, most)):
-                path = Path(self._folder.name) / f"sample_{number}"
+                path = self._folder / f"sample_{number}"
                 with path.open("wb") as file:
                     _wire.send(file, _wire.encode({}, dict(sample.feeds)))
                 self._samples.append(str(path))
@@ -221,7 +222,7 @@ class Arithmetic:
         if self._child is not None:
             _idle.retire(self._child, self._engine.host, [])
             self._child = None
-        self._folder.cleanup()
+        self._stack.close()
 
     def __enter__(self) -> Self:
         return self

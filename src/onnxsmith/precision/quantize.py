@@ -123,10 +123,9 @@ def quantize(
     shape = form(target)
     unused = _unused(methods, shape, target)
     where = str(source) if isinstance(source, str | Path) else "the given model"
-    for path in (output, keep_list):
-        if path is not None:
-            checked_path(Path(path))
-    list_path = None if keep_list is None else Path(keep_list)
+    if output is not None:
+        checked_path(Path(output), streams=False)
+    list_path = None if keep_list is None else checked_path(Path(keep_list))
     request = Request(
         data, calibration, metric, decode, preprocess, budget, samples, evaluations, seed, allow_slower, write_unsure,
         measure_time,

@@ -19,13 +19,16 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 import onnxsmith
+from onnxsmith.base import folders
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.system import children, memory_limit, usage
 from onnxsmith.runtimes import _call_limits, _wire
 from onnxsmith.runtimes.base import Outputs, Value
 
 _BOOT = (
-    "import sys; sys.path[:] += [p for p in {paths!r} if p not in sys.path]; from {module} import {function} as f; f()"
+    "import sys; sys.path[:] += [p for p in {paths!r} if p not in sys.path]; "
+    "from onnxsmith.base.system import children; children.HERE.end_with_parent({parent}); "
+    "from {module} import {function} as f; f()"
 )
 _TAIL = 2000
 """Limits the characters of the child's last output that a problem shows. A choice."""
@@ -71,12 +74,16 @@ class Child:
         """Holds the circumstances in which the child started (`_idle`), if the caller records them."""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 — closed in close()
         root = str(Path(onnxsmith.__file__).parent.parent)
-        boot = _BOOT.format(paths=[root, *(p for p in sys.path if p)], module=module, function=function)
-        self._cache = tempfile.TemporaryDirectory(prefix="onnxsmith-", ignore_cleanup_errors=True)
+        boot = _BOOT.format(
+            parent=os.getpid(), paths=[root, *(p for p in sys.path if p)], module=module, function=function
+        )
+        self._stack = contextlib.ExitStack()
+        self.cache = self._stack.enter_context(folders.temporary())
+        """Is the folder for temporary files of the child."""
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", boot],
             # Libraries leave files in the cache and temporary folders: these folders are deleted with the child.
-            env={**os.environ, "XDG_CACHE_HOME": self._cache.name, **children.HERE.temporary(self._cache.name)},
+            env={**os.environ, "XDG_CACHE_HOME": str(self.cache), **children.HERE.temporary(str(self.cache))},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
@@ -177,7 +184,7 @@ class Child:
                 with contextlib.suppress(OSError):
                     stream.close()
         self._stderr.close()
-        self._cache.cleanup()
+        self._stack.close()
 
 
 class _Stop:

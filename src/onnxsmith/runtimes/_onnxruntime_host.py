@@ -8,7 +8,6 @@ import functools
 import io
 import json
 import math
-import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import ml_dtypes  # noqa: F401 — registers bfloat16 and friends with numpy
 import numpy as np
 
+from onnxsmith.base import folders
 from onnxsmith.base.problem import problem
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._dtypes import bits, numpy_dtype, onnx_name, packed_nbytes, unpacked
@@ -161,11 +161,11 @@ def _profiled(request: dict[str, Any], values: dict[str, Value]) -> dict[str, An
     optimised graph: name, operator, inputs and outputs.
     """
 
-    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+    with folders.temporary() as folder:
         options = _options(request)
         options.enable_profiling = True
-        options.profile_file_prefix = str(Path(folder) / "profile")
-        options.optimized_model_filepath = str(Path(folder) / "optimised.onnx")
+        options.profile_file_prefix = str(folder / "profile")
+        options.optimized_model_filepath = str(folder / "optimised.onnx")
         options.add_session_config_entry(
             "session.optimized_model_external_initializers_file_name", "optimised.weights"
         )  # a file of protobuf holds at most 2 GB

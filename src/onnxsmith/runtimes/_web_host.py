@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from onnxsmith.base import folders
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.system import memory_limit
 from onnxsmith.runtimes import _onnxruntime_errors, _onnxruntime_host, _web_package, _wire
@@ -67,8 +67,8 @@ class Host(Hosting[int]):
         return {"opset": next(opsets, 0)}, {}
 
     def _loads(self, opset: int) -> bool:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.onnx"
+        with folders.temporary() as folder:
+            path = folder / "model.onnx"
             path.write_bytes(_onnxruntime_host.tiny(7, opset))
             try:
                 self._ask({"do": "prepare", "session": 0, "path": str(path), "external": [], "level": "all"})

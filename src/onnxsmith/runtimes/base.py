@@ -6,7 +6,6 @@ Runtimes are found by their files. The name of a helper module starts with an un
 from __future__ import annotations
 
 import shutil
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy.typing as npt
 
-from onnxsmith.base import rooms
+from onnxsmith.base import folders, rooms
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.words import in_place_of
 from onnxsmith.runtimes import _call_limits
@@ -403,8 +402,8 @@ def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Pa
     if isinstance(source, Path) and source.suffix not in TEXT_SUFFIXES and is_text(source.absolute()):
         yield source, None
         return
-    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
-        path = Path(folder) / "model.onnx"
+    with folders.temporary() as folder:
+        path = folder / "model.onnx"
         model = load(source)
         weights = write_referring(model, path) if refer else None
         if weights is not None and not is_text(weights):
@@ -417,8 +416,8 @@ def on_disk(source: Path | ir.Model, *, refer: bool = True) -> Iterator[tuple[Pa
 @contextmanager
 def appended(file: Path, added: bytes) -> Iterator[tuple[Path, Path | None]]:
     """Yields the path of a temporary copy of the file with these bytes behind it, in the form of `on_disk`."""
-    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
-        path = Path(folder) / "model.onnx"
+    with folders.temporary() as folder:
+        path = folder / "model.onnx"
         shutil.copyfile(file, path)
         with path.open("ab") as copy:
             copy.write(added)

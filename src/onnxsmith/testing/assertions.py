@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base import folders
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.testing import pages
 from onnxsmith.testing.failure import raise_problem, raise_unless_done
@@ -60,8 +60,8 @@ def _output(output: str | Path | None) -> Iterator[tuple[Path, list[str]]]:
     if output is not None:
         yield Path(output).absolute(), []  # the module may change the working folder
     elif page is None:
-        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
-            yield Path(folder) / "model.onnx", ["the exported file is removed; keep it with output=…"]
+        with folders.temporary() as folder:
+            yield folder / "model.onnx", ["the exported file is removed; keep it with output=…"]
     else:
         kept = page.with_suffix("")
         shutil.rmtree(kept, ignore_errors=True)  # of an earlier run

@@ -6,7 +6,6 @@ it, and has to be equal to the bit. Then all outputs are, and nothing else needs
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base import folders
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.verification import SAME_COMPUTATION, OutputCheck, Verification
@@ -85,10 +85,10 @@ def compared_where_changed(
     if options == Options() and "disable" in chosen.levels:
         options = Options(optimization="disable")
     try:
-        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder, stage("verify"):
+        with folders.temporary() as folder, stage("verify"):
             with chosen.preparer(keep=2) as preparer:
                 whole = preparer.prepare(candidate.source, options, interface=candidate.interface)
-                first = _first(region, reference, Path(folder), preparer, options) if region.pairs else whole
+                first = _first(region, reference, folder, preparer, options) if region.pairs else whole
                 explorer = Explorer(first, plan, {})
                 runs = list(explorer.runs())
                 declared = Declarations(candidate.interface)

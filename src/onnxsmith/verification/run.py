@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base import devices
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
@@ -187,6 +188,7 @@ def _nodes(session: Session) -> dict[str, int]:
 
 def _check_output(path: Path) -> None:
     """Raises the errors of the output file that are known before the model runs."""
+    devices.refuse(path)
     refuse_missing(path.absolute().parent)
     if path.suffix.lower() not in (".npz", *IMAGES):
         raise problem(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +165,14 @@ def test_targets_that_cannot_be(tmp_path: Path, refused: Refused) -> None:
         Writer(tmp_path / "v.pt")
     with refused("save/no-folder"):
         Writer(tmp_path / "nowhere" / "v.npz")
+
+
+def test_no_name_is_a_path_in_the_archive(tmp_path: Path) -> None:
+    values = {name: np.array([1.5]) for name in ("../../x", "/tmp/x", "..\\..\\w", "tmp/x", "a/b")}
+    with zipfile.ZipFile(written(tmp_path / "v.npz", values)) as archive:
+        held = set(archive.namelist())
+    assert held == {"_../_../x.npy", "tmp/x.npy", "_.._.._w.npy", "tmp/x#2.npy", "a/b.npy", "onnxsmith.json.npy"}
+    found = read(tmp_path / "v.npz")
+    assert [same(found.value(name), value) for name, value in values.items()] == [None] * len(values)
+    written(tmp_path / "v.safetensors", values)
+    assert set(read(tmp_path / "v.safetensors").entries) == set(values)

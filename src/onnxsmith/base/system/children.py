@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +25,8 @@ _STATUSES = {
 }
 """Windows' names for the causes of a crash, by exit status (ntstatus.h)."""
 _SEVERE = 0xC0000000
+_PAUSE = 0.5
+"""Sets the seconds between two looks at the parent. A choice."""
 
 
 class Children(ABC):
@@ -46,6 +50,10 @@ class Children(ABC):
         process.communicate()
 
     @abstractmethod
+    def end_with_parent(self, parent: int) -> None:
+        """Ends this process soon after the process that started it, `parent`, however that ends. Returns at once."""
+
+    @abstractmethod
     def temporary(self, folder: str) -> Mapping[str, str]:
         """Returns environment variables that make a child and its libraries write temporary files into `folder`."""
 
@@ -65,6 +73,18 @@ class Groups(Children):
         assert _killpg is not None
         if os.getpgrp() == os.getpid():
             _killpg(os.getpid(), signal.SIGKILL)
+        os._exit(1)
+
+    def end_with_parent(self, parent: int) -> None:
+        watched = (parent, os.getppid())
+        threading.Thread(target=self._watch, args=watched, name="end with parent", daemon=True).start()
+
+    def _watch(self, starter: int, parent: int) -> None:
+        # Both: the starter may have ended before this process saw its id, or be a zombie, which still has an id.
+        with suppress(ProcessLookupError):
+            while os.getppid() == parent:
+                os.kill(starter, 0)
+                time.sleep(_PAUSE)
         os._exit(1)
 
     def temporary(self, folder: str) -> Mapping[str, str]:
@@ -89,6 +109,9 @@ class Trees(Children):
     def _end_tree(self, pid: int) -> None:
         with suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(["taskkill", "/F", "/T", "/PID", str(pid)], capture_output=True, timeout=20)
+
+    def end_with_parent(self, parent: int) -> None:
+        """Does nothing: Windows does not tell a process that its parent has ended."""
 
     def temporary(self, folder: str) -> Mapping[str, str]:
         return dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)

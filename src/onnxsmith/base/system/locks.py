@@ -27,8 +27,12 @@ class Locks(ABC):
 
     @abstractmethod
     def hold(self, file: Path) -> int | None:
-        """Makes `file` and holds it until the returned descriptor is closed or the process ends. Returns None, and
-        makes no file, if the file system has no locks."""
+        """Makes `file` and holds it until `release`, or until the process ends. A process that it forks does not hold
+        the file. Returns None, and makes no file, if the file system has no locks."""
+
+    def release(self, lock: int) -> None:
+        """Gives back what `hold` returned."""
+        os.close(lock)
 
     @abstractmethod
     def taken_over(self, file: Path) -> AbstractContextManager[None]:
@@ -48,6 +52,23 @@ class Locks(ABC):
         """
 
 
+_held: set[int] = set()
+"""Holds the descriptors of the files that this process holds."""
+
+
+def _after_fork() -> None:
+    """Closes the locks of the parent in a forked process: a file is free when its owner has ended, whoever it forked.
+    The parent still holds them."""
+    for lock in _held:
+        with contextlib.suppress(OSError):
+            os.close(lock)
+    _held.clear()
+
+
+if _fcntl is not None:
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 class FileLocks(Locks):
     """POSIX: `flock` on the file. It also works between machines if the file system supports that."""
 
@@ -62,12 +83,17 @@ class FileLocks(Locks):
             os.close(lock)
             unnamed.unlink(missing_ok=True)
             return None
+        _held.add(lock)
         return lock
+
+    def release(self, lock: int) -> None:
+        _held.discard(lock)
+        os.close(lock)
 
     @contextmanager
     def taken_over(self, file: Path) -> Iterator[None]:
         assert _fcntl is not None
-        lock = os.open(file, os.O_RDWR)
+        lock = os.open(file, os.O_RDWR | os.O_NOFOLLOW)
         try:
             _fcntl.flock(lock, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
             yield
@@ -77,11 +103,13 @@ class FileLocks(Locks):
     @contextmanager
     def waiting(self, file: Path) -> Iterator[None]:
         lock = _waited_for(file)
+        _held.add(lock)
         try:
             yield
         finally:
-            file.unlink(missing_ok=True)  # while it is held: whoever waits sees that the file is another
-            os.close(lock)
+            if lock in _held:  # not in a fork
+                file.unlink(missing_ok=True)  # while it is held: whoever waits sees that the file is another
+                self.release(lock)
 
 
 def _waited_for(file: Path) -> int:

@@ -58,8 +58,8 @@ class Mcp(Command):
         from pathlib import Path
 
         from onnxsmith.base.report.verdict import Verdict
+        from onnxsmith.base.system import standard_output
         from onnxsmith.base.words import several
-        from onnxsmith.cli import standard_output
         from onnxsmith.cli.tool_server.command_line import Permissions
         from onnxsmith.cli.tool_server.root import Root
         from onnxsmith.cli.tool_server.server import serve

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,8 +48,8 @@ class Calls:
             fix = f"call {near}" if near else f"call one of {', '.join(self.tools)}"
             return failure(name[:80], Problem("mcp/argument", f"there is no tool {name!r:.80}", fix=fix))
         try:
-            with folders.beside(Path(os.path.realpath(tempfile.gettempdir())) / "mcp") as temporary:
-                return self._answer(tool, given, watch, temporary)
+            with folders.temporary() as temporary:
+                return self._answer(tool, given, watch, Path(os.path.realpath(temporary)))
         except step_process.StoppedError:
             raise
         except Exception as error:  # noqa: BLE001 — the SDK would hide what happened

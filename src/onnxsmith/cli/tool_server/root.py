@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from onnxsmith.base.folders import is_device
+from onnxsmith.base.devices import is_device
 from onnxsmith.base.problem import OnnxsmithError, problem
 
 _SEPARATORS = re.compile("[=:@]")

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base import folders
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.base import alone
 from onnxsmith.exporter import factory
@@ -144,7 +144,7 @@ def _read(path: Path, label: str, stack: ExitStack | None) -> tuple[ir.Model, tu
     the stack ends."""
     model, notes = _loaded(path, label)
     if stack is not None:
-        share_weights(model, Path(stack.enter_context(TemporaryDirectory(prefix="onnxsmith-"))) / "weights")
+        share_weights(model, stack.enter_context(folders.temporary()) / "weights")
     return model, notes
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base import folders
 from onnxsmith.graph.files.save import staged
 from onnxsmith.graph.structure import walk
 from onnxsmith.runtimes.base import Feeds, Value
@@ -66,8 +66,8 @@ def written(model: ir.Model) -> Iterator[Path]:
     """Writes the model to a file in a folder of its own; both are deleted at the end. The file is not synced to
     disk."""
     with (
-        tempfile.TemporaryDirectory(prefix="onnxsmith-reduce-") as folder,
-        staged(Path(folder) / "model.onnx") as stage,
+        folders.temporary() as folder,
+        staged(folder / "model.onnx") as stage,
     ):
         stage.write(model)
         yield stage.path

@@ -13,10 +13,10 @@ from importlib import metadata
 from pathlib import Path
 
 from onnxsmith._version import __version__
-from onnxsmith.base.folders import beside
+from onnxsmith.base.folders import beside, move
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.system import children, moving
+from onnxsmith.base.system import children
 from onnxsmith.comparison.reduction import portable_arrays
 from onnxsmith.comparison.reduction.case import Case
 from onnxsmith.comparison.reduction.checks.base import Failure
@@ -80,7 +80,7 @@ def write(target: Path, case: Case, oracle: Oracle) -> list[Path]:
             aside = around / target.name
             aside.mkdir()
             _fill(aside, case, oracle)
-            _place(aside, target)
+            move(aside, target, around)
     except OSError as error:
         raise unwritten(target, error, "the folder could not be written") from error
     return sorted(target.iterdir(), key=lambda file: (file.suffix != ".onnx", file.name))
@@ -93,10 +93,8 @@ def _fill(folder: Path, case: Case, oracle: Oracle) -> None:
         raise problem(
             "reduce/input-kind",
             f"the value of input {odd[0]!r} cannot be written to an .npz",
-            why=(
-                "the value is a sequence or has a dtype that numpy lacks, and the model does not fail with the "
-                "value as a constant"
-            ),
+            why="the value is a sequence, its dtype is not one of numpy's, or its name is a path; with the value as a "
+            "constant, the model does not fail",
             fix="reduce in Python and without a folder: onnxsmith.reduce(model, check=check).model is the reduced "
             "model",
         )
@@ -161,23 +159,6 @@ def _unconfirmed(why: str) -> OnnxsmithError:
         why=why,
         fix="the failure depends on chance or on the process that runs the check: make the check more stable",
     )
-
-
-def _place(aside: Path, target: Path) -> None:
-    if not target.exists():
-        moving.HERE.move(aside, target)
-        return
-    # The old folder is kept aside until the new one is in its place.
-    old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-    try:
-        target.rename(old / target.name)
-        try:
-            moving.HERE.move(aside, target)
-        except OSError:
-            (old / target.name).rename(target)
-            raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _umask() -> int:

@@ -29,7 +29,7 @@ def write(feeds: Feeds, path: Path) -> list[str]:
     """Writes the plain values. Returns the names of values that cannot be written."""
     plain: dict[str, Array] = {}
     for name, value in feeds.items():
-        if isinstance(value, np.ndarray) and is_plain(value):
+        if isinstance(value, np.ndarray) and is_plain(value) and name == array_files.member(name):
             texts = _texts(value)
             plain[name] = value if texts is None else texts
     with path.open("wb") as file:

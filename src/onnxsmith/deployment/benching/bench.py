@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+from onnxsmith.base import folders
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
@@ -279,6 +279,6 @@ def _on_disk(model: Any, stack: ExitStack) -> Any:
         return model
     if type(model).__module__.split(".")[0] not in ("onnx", "onnx_ir"):
         return model
-    path = Path(stack.enter_context(TemporaryDirectory(prefix="onnxsmith-"))) / "given.onnx"
+    path = stack.enter_context(folders.temporary()) / "given.onnx"
     save_for_now(load(model), path)
     return path

@@ -11,13 +11,13 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from onnxsmith.base import folders
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.base.system import children, memory_limit
@@ -151,7 +151,7 @@ def bare_python(*packages: str) -> Iterator[tuple[Path, list[str]]]:
 
     Raises LookupError with the name of a distribution that is not installed.
     """
-    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+    with folders.temporary() as folder:
         root = Path(folder)
         for package in _closure(packages):
             _link(importlib.metadata.distribution(package), root)

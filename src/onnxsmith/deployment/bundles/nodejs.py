@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base import folders
 from onnxsmith.deployment.bundles import clients
 from onnxsmith.deployment.bundles.content import Content
 
@@ -61,7 +62,7 @@ def page(folder: Path, modules: Path) -> clients.Finished | None:
     """
     path = browser()
     assert path is not None
-    with _served(folder, modules) as address, tempfile.TemporaryDirectory(prefix="onnxsmith-") as profile:
+    with _served(folder, modules) as address, folders.temporary() as profile:
         # Without --no-sandbox a browser does not start in most containers; the page is only of this folder.
         words = [path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                  f"--user-data-dir={profile}", "--virtual-time-budget=60000", "--timeout=60000", "--dump-dom",

@@ -4,15 +4,16 @@ of its tensors."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base import folders
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.files.save import save_for_now
 from onnxsmith.graph.files.sharing import LARGE, held
@@ -52,7 +53,8 @@ class Subject:
     seed: int = 0
     free: Sequence[str] = ()
     """Names the outputs that are free by definition, as `--free` does."""
-    _folder: TemporaryDirectory[str] | None = None
+    _folder: Path | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
     _values: dict[str, Any] = field(default_factory=dict)
     _observed: bool = False
 
@@ -144,8 +146,8 @@ class Subject:
         if self.source is not None and self.source.suffix == ".onnx":
             return self.source
         if self._folder is None:
-            self._folder = TemporaryDirectory(prefix="onnxsmith-")
-        path = Path(self._folder.name) / "model.onnx"
+            self._folder = self._stack.enter_context(folders.temporary())
+        path = self._folder / "model.onnx"
         if not path.exists():
             save_for_now(self.model, path, external_data=True if held(self.model) > LARGE else None)
         return path
@@ -206,8 +208,7 @@ class Subject:
 
     def close(self) -> None:
         """Removes the temporary file."""
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._stack.close()
         # `static` is cached: ask for it only if it was made.
         if "static" in vars(self) and self.static is not None:
             self.static.close()

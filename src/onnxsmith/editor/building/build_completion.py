@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base import folders
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Part, Report
@@ -91,7 +91,7 @@ def finished(
 
 def _unnamed(stack: ExitStack) -> Path:
     """Returns a temporary path, for the check of a model that is not written."""
-    return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="onnxsmith-"))) / "model.onnx"
+    return stack.enter_context(folders.temporary()) / "model.onnx"
 
 
 def _checked(path: Path, where: str) -> tuple[Problem, ...]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base import folders
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.editor.building.build import Builder, build
 from onnxsmith.editor.building.build_completion import run_once
@@ -102,8 +101,8 @@ def text_of_deprecated(op: str, domain: str, schema: Schema, version: int) -> st
             return ""
         try:
             model = _model(op, domain, version, operands, attributes)
-            with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
-                path = Path(folder) / "model.onnx"
+            with folders.temporary() as folder:
+                path = folder / "model.onnx"
                 save_for_now(model, path)
                 run_once(path, model, "")
         except (OnnxsmithError, ValueError):

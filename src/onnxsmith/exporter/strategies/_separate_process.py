@@ -14,10 +14,10 @@ import io
 import json
 import linecache
 import marshal
+import os
 import pickletools
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -28,9 +28,14 @@ import cloudpickle
 import torch
 from torch.nn.utils.parametrize import is_parametrized
 
+from onnxsmith.base import folders
 from onnxsmith.base.system import children
 
-_BOOT = "import sys; sys.path[:] = {paths!r}; from {module} import main; main({folder!r})"
+_BOOT = (
+    "import sys; sys.path[:] = {paths!r}; "
+    "from onnxsmith.base.system import children; children.HERE.end_with_parent({parent}); "
+    "from {module} import main; main({folder!r})"
+)
 _TAIL = 500
 """Limits the characters of a dead process's output that are reported. A choice: about the last five lines."""
 
@@ -41,10 +46,12 @@ def run(function: Callable[[Any], Any], given: Any, *, limit: float) -> Any:
     Raises:
         RuntimeError: the module cannot be sent, the function raised, or the process died or exceeded the limit.
     """
-    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
-        _send(Path(folder) / "job", (function, given))
-        boot = _BOOT.format(paths=[path for path in sys.path if path], module=__name__, folder=folder)
-        said = Path(folder) / "said"
+    with folders.temporary() as folder:
+        _send(folder / "job", (function, given))
+        boot = _BOOT.format(
+            parent=os.getpid(), paths=[path for path in sys.path if path], module=__name__, folder=str(folder)
+        )
+        said = folder / "said"
         with said.open("wb") as output:
             command = [sys.executable, "-P", "-c", boot]
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
@@ -55,7 +62,7 @@ def run(function: Callable[[Any], Any], given: Any, *, limit: float) -> Any:
             finally:
                 process.kill()
                 process.wait()
-        answer = Path(folder) / "answer.json"
+        answer = folder / "answer.json"
         if not answer.exists():
             raise RuntimeError(_death(code, said.read_text(encoding="utf-8", errors="replace")))
         found = json.loads(answer.read_text(encoding="utf-8"))

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import Any, ClassVar
 import onnx_ir as ir
 import torch
 
+from onnxsmith.base import folders
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.torch.flags import without_kernels
 from onnxsmith.exporter.strategies.base import Captured, Example, Strategy
@@ -51,8 +51,8 @@ class Torchscript(Strategy):
     """Whether torch.jit.script compiles the module first."""
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
-        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
-            path = Path(folder) / "traced.onnx"
+        with folders.temporary() as folder:
+            path = folder / "traced.onnx"
             fixed = _in_child(_Job(program, example, opset, path, self.scripted))
             model = load(path)
             for value in model.graph.initializers.values():  # read the weights before their file is deleted

@@ -13,6 +13,7 @@ from typing import Any
 
 from torch.export import ExportedProgram
 
+from onnxsmith.base import folders
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.seams.base import replaced
 from onnxsmith.base.seams.torch.drafting import closed_logs, stops
@@ -81,8 +82,8 @@ def _silent() -> Iterator[None]:
 def _draft(found: Traced, trace: Tracing) -> None:
     """Traces by torch.export.draft_export, which continues with the example's values where a trace stops."""
     with (
-        tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder,
-        replaced(tempfile, "tempdir", folder),
+        folders.temporary() as folder,
+        replaced(tempfile, "tempdir", str(folder)),
         closed_logs(),
     ):
         try:

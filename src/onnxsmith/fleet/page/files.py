@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from onnxsmith.base import folders
+from onnxsmith.base import devices, folders
 from onnxsmith.base.clock import advance, stage
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import problem
@@ -57,7 +57,7 @@ def refuse(path: str | Path) -> None:
         OnnxsmithError: `fleet/page`; `save/no-folder`; `save/needed` if the file is no HTML page.
     """
     target = Path(path)
-    if target.is_dir() or target.is_symlink() or folders.is_device(target) or not target.name:
+    if target.is_dir() or target.is_symlink() or devices.is_device(target) or not target.name:
         kind = "a folder" if target.is_dir() else "a link" if target.is_symlink() else "no file"
         raise problem(
             "fleet/page",

@@ -6,12 +6,12 @@ import contextlib
 import os
 import shutil
 import sqlite3
-import tempfile
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from onnxsmith.base import folders
 from onnxsmith.fleet.row import Outcome, Row, Summary
 from onnxsmith.fleet.run_list import Run
 from onnxsmith.fleet.store_problems import damaged, foreign, later, refused
@@ -41,7 +41,7 @@ class SqliteStore(Store):
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
-        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._stack = contextlib.ExitStack()
         file = Path(address).absolute()
         with self._refusing():
             if file.exists() and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)):
@@ -63,10 +63,10 @@ class SqliteStore(Store):
             return self._reading(file, "mode=ro&immutable=1")
         with contextlib.suppress(sqlite3.OperationalError):
             return self._reading(file, "mode=ro")
-        self._copy = tempfile.TemporaryDirectory(prefix="onnxsmith-store-")
+        copy = self._stack.enter_context(folders.temporary())
         for one in (file, log):
-            shutil.copyfile(one, Path(self._copy.name) / one.name)
-        return self._reading(Path(self._copy.name) / file.name, "mode=rw")
+            shutil.copyfile(one, copy / one.name)
+        return self._reading(copy / file.name, "mode=rw")
 
     def _reading(self, file: Path, how: str) -> sqlite3.Connection:
         database = sqlite3.connect(f"{file.as_uri()}?{how}", timeout=_WAIT, check_same_thread=False, uri=True)
@@ -173,8 +173,7 @@ class SqliteStore(Store):
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
             self._database.close()
-        if self._copy is not None:
-            self._copy.cleanup()
+        self._stack.close()
 
     def _unpacked(self, packed: bytes) -> str:
         try:

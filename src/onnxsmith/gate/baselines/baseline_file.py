@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base import devices
 from onnxsmith.base.clock import stage
 from onnxsmith.base.folders import replacing
 from onnxsmith.base.limits import refuse_missing
@@ -226,10 +227,11 @@ def refuse_unwritable(path: Path) -> None:
     a file without the permission to write it.
 
     Raises:
-        OnnxsmithError: `save/no-folder`, `gate/read-only`.
+        OnnxsmithError: `save/no-folder`, `save/not-a-file`, `gate/read-only`.
     """
     refuse_missing(path.absolute().parent)
     for file in (path, data_file.beside(path)):
+        devices.refuse(file, streams=False)
         if file.is_file() and not file.stat().st_mode & stat.S_IWUSR:
             raise problem(
                 "gate/read-only",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base import folders
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts._text import duration
 from onnxsmith.base.report.parts.baselines import BETTER, CHANGED, UNKNOWN, WORSE
@@ -66,8 +66,8 @@ def _alone(runtime: str) -> str:
 
 def _figures(file: Path, values: Mapping[str, Any], runtime: str, seconds: float) -> tuple[dict[str, Any], Report]:
     """Measures, longer if there were too few rounds, and returns the figures with the report."""
-    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
-        saved = Path(folder) / "figures.json"
+    with folders.temporary() as folder:
+        saved = folder / "figures.json"
         for longer in _LONGER:
             report = bench(file, subjects=(runtime,), inputs=values, seconds=longer * seconds, save=saved).report
             figures = json.loads(saved.read_text(encoding="utf-8"))
@@ -123,8 +123,8 @@ def _against(
     file: Path, values: Mapping[str, Any], figures: Mapping[str, Any], runtime: str, seconds: float, allow: float
 ) -> Report:
     """Measures against recorded figures, longer if there were too few rounds."""
-    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
-        saved = Path(folder) / "figures.json"
+    with folders.temporary() as folder:
+        saved = folder / "figures.json"
         saved.write_text(json.dumps(figures), encoding="utf-8")
         for longer in _LONGER:
             report = bench(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from onnxsmith.base import folders
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Report
@@ -62,7 +62,7 @@ def verify_record(file: str | Path, *, replay: bool = True) -> Result:
         if replay:
             check = check.if_it_can_run()
         if replay and not check.problems:
-            with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder, stage("replay"):
+            with folders.temporary() as folder, stage("replay"):
                 check = check.with_replay(replayed(record, path, Path(os.path.realpath(folder))))
         return Result(check.report(clock))
 

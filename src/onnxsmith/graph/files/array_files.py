@@ -7,6 +7,7 @@ of a JSON head, the head, and the values: https://github.com/huggingface/safeten
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +22,12 @@ SAFETENSORS_CODES = {
     "float8e4m3fn": "F8_E4M3", "float8e5m2": "F8_E5M2",
 }  # fmt: skip
 """Maps ONNX's names of dtypes, in small letters, to the codes that every reader of the format knows."""
+
+
+INDEX = "onnxsmith.json"
+"""Names the entry of an `.npz` that holds a JSON text, as an array of bytes."""
+_DRIVE = re.compile(r"^([A-Za-z]):")
+_HIDDEN = re.compile(r"(^|/)\.")
 
 
 def safetensors_start(head: Mapping[str, Any]) -> bytes:
@@ -42,10 +49,33 @@ def add_to_npz(archive: zipfile.ZipFile, name: str, array: npt.NDArray[Any]) -> 
 
 
 def write_npz(file: IO[bytes], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Writes arrays by name. Allows every name, unlike `numpy.savez`, which refuses `file` and `allow_pickle`."""
+    """Writes arrays by name. Allows every name, unlike `numpy.savez`, which refuses `file` and `allow_pickle`. If some
+    names would be paths out of a folder, the entry `onnxsmith.json` has the names of all arrays by their keys."""
+    kept = {name for name in arrays if name == member(name) != INDEX}
+    taken = {INDEX, *kept}
+    keys = {name: name if name in kept else free_key(member(name), taken) for name in arrays}
     with new_npz(file) as archive:
         for name, array in arrays.items():
-            add_to_npz(archive, name, array)
+            add_to_npz(archive, keys[name], array)
+        if len(kept) < len(arrays):
+            names = json.dumps({"names": {key: name for name, key in keys.items()}})
+            add_to_npz(archive, INDEX, np.frombuffer(names.encode(), np.uint8))
+
+
+def named(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Returns the arrays of an `.npz`, read by key, under the names that `write_npz` got."""
+    try:
+        names = json.loads(bytes(arrays[INDEX]).decode())["names"]
+        return {str(names[key]): array for key, array in arrays.items() if key != INDEX}
+    except (LookupError, TypeError, ValueError):  # without an index, each key is the name
+        return dict(arrays)
+
+
+def member(name: str) -> str:
+    """Returns a name for an entry of a zip archive that is no path out of a folder: a program that unpacks the archive
+    may take it for one. `/a/../b` becomes `a/_../b`."""
+    inner = _DRIVE.sub(r"\1_", name.replace("\\", "_").lstrip("/"))
+    return _HIDDEN.sub(r"\1_.", inner) or "_"
 
 
 def free_key(wish: str, taken: set[str]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.base.folders import is_device
+from onnxsmith.base import devices
 from onnxsmith.base.problem import problem
 from onnxsmith.graph.files.save import data_files, disk_problems
 from onnxsmith.graph.structure import walk
@@ -30,7 +30,7 @@ def refuse_loss(
     replace. An output folder stands for all files in it.
 
     Raises:
-        OnnxsmithError: `save/needed`.
+        OnnxsmithError: `save/needed`; `save/not-a-file` for a device or a pipe that takes no output.
     """
     targets = [Path(output) for output in outputs if output]
     _refuse_twice(targets)
@@ -107,8 +107,9 @@ def _needed(target: Path, file: Path, why: str) -> Exception:
 def _refuse_twice(targets: list[Path]) -> None:
     seen: dict[str, Path] = {}
     for target in targets:
-        if is_device(target):
-            continue  # several outputs may go to one terminal, or to /dev/null
+        devices.refuse(target)
+        if devices.is_stream(target) and not devices.is_standard_output(target):
+            continue  # several outputs may go to the null device
         real = os.path.realpath(target)
         if real in seen:
             raise problem(

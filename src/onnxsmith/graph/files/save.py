@@ -14,9 +14,8 @@ import os
 import re
 import shlex
 import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -24,8 +23,7 @@ import onnx
 import onnx_ir as ir
 from google.protobuf.message import EncodeError
 
-from onnxsmith.base import folders
-from onnxsmith.base.folders import is_device
+from onnxsmith.base import devices, folders
 from onnxsmith.base.limits import no_folder, refuse_missing, writing_refused
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.system import disk, moving
@@ -95,7 +93,7 @@ class Stage:
         if outside and self._device:
             raise problem(
                 "save/failed",
-                "the target is a device or a pipe, and the model needs a data file beside it",
+                "the target is no file, and the model needs a data file beside it",
                 where=str(self.target),
                 fix="give the path of a file",
             )
@@ -122,7 +120,7 @@ class Stage:
         assert self._written, "nothing was written"
         _NOTED.get({}).update(dict.fromkeys(self._renamed))
         self._stale = [file for file in data_files(self.target) if not _is_needed(file, self.target)]
-        self._has_data = self._staged_data.exists()
+        self._has_data = os.path.exists(self._staged_data)  # noqa: PTH110 — the name may be too long for a file
         for file in (self.path, self._staged_data) if self._has_data else (self.path,):
             if self._durable and not self._device:
                 disk.HERE.flush(file)
@@ -131,8 +129,7 @@ class Stage:
         """Moves the files into place. With `keep`, a link to the old model stays for `_take_back`. A device or a pipe
         gets the bytes: a rename would put a file in its place."""
         if self._device:
-            with self.path.open("rb") as made, self.target.open("wb") as opened:
-                shutil.copyfileobj(made, opened)
+            devices.write(self.path, self.target)
             return [self.target]
         if keep and self.target.exists():
             _link(self.target, self._before)
@@ -165,7 +162,7 @@ class Stage:
 
     @property
     def _before(self) -> Path:
-        return self.folder / f"{self.target.name}.before"
+        return self.folder / ".before"
 
 
 def commit(*stages: Stage) -> list[Path]:
@@ -199,9 +196,10 @@ def staged(target: str | Path, *, durable: bool = True) -> Iterator[Stage]:
 
     Raises:
         OnnxsmithError: `save/no-folder` when the folder of `target` does not exist, `save/failed` when it cannot be
-            written to.
+            written to, `save/not-a-file` for a device or a pipe that takes no output.
     """
-    device = is_device(Path(target))
+    devices.refuse(target)
+    device = devices.is_stream(Path(target))
     path = Path(target) if device else Path(os.path.realpath(target))  # /dev/stdout leads to a path that no call opens
     if path.suffix in TEXT_SUFFIXES:
         raise problem(
@@ -217,10 +215,7 @@ def staged(target: str | Path, *, durable: bool = True) -> Iterator[Stage]:
     refuse_missing(path.parent)
     with contextlib.ExitStack() as stack:
         with disk_problems(path):
-            beside: AbstractContextManager[str | Path] = (
-                tempfile.TemporaryDirectory() if device else folders.beside(path)
-            )
-            folder = Path(stack.enter_context(beside))
+            folder = stack.enter_context(folders.aside(path))
         linked = not device and path.parent != Path(os.path.realpath(Path(target).parent))
         yield Stage(path, folder, linked=linked, durable=durable, device=device)
 
@@ -394,7 +389,7 @@ def disk_problems(target: Path, what: str = "the model could not be written") ->
 def unwritten(target: Path, error: OSError, what: str) -> OnnxsmithError:
     """Returns the problem of a file or folder that the operating system refused to write."""
     folder = target.absolute().parent
-    if not folder.exists():
+    if error.errno != errno.ENAMETOOLONG and not folder.exists():
         return no_folder(folder)
     why, fix = writing_refused(target, error)
     return problem("save/failed", what, where=str(target), why=why, fix=fix)

@@ -4,7 +4,6 @@ read."""
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.base import rooms
+from onnxsmith.base import folders, rooms
 from onnxsmith.base.clock import Clock, advance, stage
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Part, Report
@@ -293,8 +292,8 @@ class _Pruning:
         return pruning_report.unproven(proof, inputs, is_real=self._given.is_real)
 
     def _measured(self, done: _Done, model: ir.Model) -> _Done:
-        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
-            path, old = Path(folder) / "new.onnx", Path(folder) / "old.onnx"
+        with folders.temporary() as folder:
+            path, old = folder / "new.onnx", folder / "old.onnx"
             save_for_now(model, path)
             save_for_now(self.loaded, old)
             scores, _ = scores_of(path, self._given, self._runtime)

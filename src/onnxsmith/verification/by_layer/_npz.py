@@ -10,8 +10,7 @@ import numpy as np
 from onnxsmith.graph.files import array_files
 from onnxsmith.runtimes.base import Array
 
-ABOUT = "onnxsmith.json"
-"""Names the entry that holds the JSON text, as an array of bytes."""
+ABOUT = array_files.INDEX
 
 
 class Writer:

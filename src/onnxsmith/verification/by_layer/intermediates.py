@@ -8,13 +8,13 @@ values tells the size.
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base import folders
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.shapes import dims
@@ -91,10 +91,10 @@ class Intermediates:
         for name in known:
             yield name, exposed.value(name, {}, self._feeds)
         computed = [name for name, outlet in self.outlets.items() if outlet.given == "output"]
-        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as folder:
+        with folders.temporary() as folder:
             chunks = self._chunks(computed)
             if len(chunks) > 1:
-                self._exposing.share_weights(Path(folder) / "weights")
+                self._exposing.share_weights(folder / "weights")
             for chunk in chunks:
                 yield from self._given(chunk)
 

@@ -3,7 +3,8 @@
 A bundle is a `.safetensors` or an `.npz` that other programs can read too. A JSON text holds everything else: the
 inputs and outputs among the entries, the arrays that form a list, the ONNX dtypes, the model's hash, the runtime and
 the seed. The text is under the key `onnxsmith` of the safetensors metadata, or in the array of bytes `onnxsmith.json`
-of the `.npz`. If a format lacks a dtype, the values' bits are stored (bfloat16 as uint16 in an `.npz`). Strings are
+of the `.npz`. The key of an array is the name of its value; in an `.npz`, a name that would be a path out of a folder
+gets another key. If a format lacks a dtype, the values' bits are stored (bfloat16 as uint16 in an `.npz`). Strings are
 stored as JSON, complex numbers as pairs. Nothing is pickled.
 """
 
@@ -21,10 +22,10 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from onnxsmith.base import folders
+from onnxsmith.base import devices, folders
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.graph.files.array_files import free_key
+from onnxsmith.graph.files.array_files import free_key, member
 from onnxsmith.graph.files.save import unwritten
 from onnxsmith.graph.structure.tensor_paths import near
 from onnxsmith.runtimes._dtypes import name_of, numpy_dtype
@@ -126,7 +127,7 @@ class Writer:
         self._keys = {_npz.ABOUT, "__metadata__"}
         self._stack = contextlib.ExitStack()
         with _disk(path), contextlib.ExitStack() as stack:
-            self._made = stack.enter_context(folders.beside(path)) / path.name
+            self._made = stack.enter_context(folders.aside(path)) / path.name
             make = _npz.Writer if path.suffix == ".npz" else _safetensors.Writer
             self._file: _npz.Writer | _safetensors.Writer = make(self._made)
             stack.callback(self._file.close)
@@ -147,7 +148,8 @@ class Writer:
         dtypes, keys = [], []
         for index, array in enumerate(arrays):
             dtype = "string" if array.dtype.kind in "OUS" else name_of(array.dtype)
-            key = free_key(f"{name}[{index}]" if listed else name, self._keys)
+            wish = f"{name}[{index}]" if listed else name
+            key = free_key(member(wish) if isinstance(self._file, _npz.Writer) else wish, self._keys)
             with _disk(self._path):
                 self._file.add(key, _plain(array, dtype))
             dtypes.append(dtype)
@@ -163,15 +165,16 @@ class Writer:
         with _disk(self._path):
             text = {"format": FORMAT, "about": asdict(about), "ports": ports, "entries": entries}
             self._file.finish(json.dumps(text))
-            self._made.replace(self._path)
+            folders.place(self._made, self._path)
 
 
 def check_target(path: Path) -> None:
     """Checks the path of a file to write, before anything is computed.
 
     Raises:
-        OnnxsmithError: `save/no-folder`, `bundle/suffix`.
+        OnnxsmithError: `save/no-folder`, `save/not-a-file`, `bundle/suffix`.
     """
+    devices.refuse(path)
     refuse_missing(path.absolute().parent)
     if not is_bundle(path) or path.is_dir():
         raise problem(

@@ -35,7 +35,7 @@ def read_npz(path: Path) -> dict[str, Array]:
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
                 return {"": loaded}
-            return {name: loaded[name] for name in loaded.files}
+            return array_files.named({key: loaded[key] for key in loaded.files})
     except Exception as error:
         raise problem(
             "input/unreadable",

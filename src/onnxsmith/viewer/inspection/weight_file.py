@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.base import folders
+from onnxsmith.base import devices, folders
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.words import first_few, several
 from onnxsmith.graph.files import array_files
-from onnxsmith.graph.files.array_files import free_key
+from onnxsmith.graph.files.array_files import free_key, member
 from onnxsmith.graph.files.save import disk_problems
 from onnxsmith.graph.reading.exact_text import dtype_name, flat
 from onnxsmith.graph.reading.weights import Held, held
@@ -46,8 +46,9 @@ def check_target(path: Path) -> None:
     """Checks the path of a file to write. Must be called before the model is read.
 
     Raises:
-        OnnxsmithError: `save/no-folder`, `bundle/suffix`.
+        OnnxsmithError: `save/no-folder`, `save/not-a-file`, `bundle/suffix`.
     """
+    devices.refuse(path)
     refuse_missing(path.absolute().parent)
     if path.suffix not in _OTHER or path.is_dir():
         raise problem(
@@ -62,9 +63,10 @@ def write_weights(model: ir.Model, path: Path, where: str) -> WeightFile:
     """Writes all initializers, including those of branches, bodies and external data, and constants of 16 elements or
     more.
 
-    Names are kept. If a name occurs in several graphs, the name of the graph is put before it: `If_3/then_branch/w`.
-    Integers of 2 or 4 bits become integers of 8 bits. Some dtypes exist only in the other format; tensors of these
-    dtypes are refused. Tensors with a dtype that no format has are left out and named.
+    Names are kept, unless the name of an entry of an `.npz` would be a path out of a folder: `/a/b` becomes `a/b`. If a
+    name occurs in several graphs, the name of the graph is put before it: `If_3/then_branch/w`. Integers of 2 or 4 bits
+    become integers of 8 bits. Some dtypes exist only in the other format; tensors of these dtypes are refused. Tensors
+    with a dtype that no format has are left out and named.
 
     Raises:
         OnnxsmithError: `inspect/weights-missing`, `inspect/weights-dtype`, `save/failed`.
@@ -76,7 +78,7 @@ def write_weights(model: ir.Model, path: Path, where: str) -> WeightFile:
     lost = [(item, tensor) for item, tensor in tensors if not holds(path.suffix, tensor)]
     if lost and all(holds(_OTHER[path.suffix], tensor) for _, tensor in tensors):
         raise OnnxsmithError(_without_dtype(lost, path, f"--weights {path.with_suffix(_OTHER[path.suffix])}"))
-    names, renamed = _names([item for item, _ in kept])
+    names, renamed = _names([item for item, _ in kept], path.suffix)
     with disk_problems(path), folders.replacing(path) as file:
         try:
             write(file, dict(zip(names, (tensor for _, tensor in kept), strict=True)))
@@ -127,7 +129,7 @@ def _without_dtype(lost: Sequence[tuple[Held, ir.TensorProtocol]], path: Path, f
     )
 
 
-def _names(items: Sequence[Held]) -> tuple[list[str], list[str]]:
+def _names(items: Sequence[Held], suffix: str) -> tuple[list[str], list[str]]:
     """Returns a unique key for each tensor, and the names that are not kept."""
     counts = Counter(item.name for item in items)
     used: set[str] = {_RESERVED, ""}
@@ -135,7 +137,7 @@ def _names(items: Sequence[Held]) -> tuple[list[str], list[str]]:
     for item in items:
         unique = counts[item.name] == 1 or not item.scope.path
         wish = item.name if unique else f"{item.scope.path}/{item.name}"
-        key = free_key(wish, used)
+        key = free_key(member(wish) if suffix == ".npz" else wish, used)
         keys.append(key)
         renamed += [item.name] if key != item.name else []
     return keys, renamed
@@ -145,7 +147,8 @@ def _notes(renamed: Sequence[str], widened: Sequence[str], count: int, path: Pat
     texts = [f"{several(count, 'tensor')} in {path}"]
     if renamed:
         shown = first_few(renamed, 3)
-        texts.append(f"{several(len(renamed), 'tensor')} renamed, because the original name was not unique: {shown}")
+        why = "because the original name was not unique, or was a path"
+        texts.append(f"{several(len(renamed), 'tensor')} renamed, {why}: {shown}")
     if widened:
         texts.append(f"stored as 8-bit integers: {first_few(widened, 3)}")
     return tuple(texts)

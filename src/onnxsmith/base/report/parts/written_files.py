@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from onnxsmith.base import devices
 from onnxsmith.base.report.base import Bars, Block, Facts, Part, Table, Text, facts
 from onnxsmith.base.report.parts.model_changes import of_weights_text, otherwise_text
 from onnxsmith.base.words import first_few, nodes_and_constants, several, size
@@ -35,12 +36,15 @@ class Written(Part):
         if not self.files:
             yield Text(f"nothing was written: {self.why_not}")
             return
-        yield Facts(tuple((path, f"{count:,} bytes") for path, count in self.files.items()))
+        yield Facts(
+            tuple((path, f"{count:,} bytes" if count else "a device or a pipe") for path, count in self.files.items())
+        )
 
 
 def written(files: Iterable[Path]) -> Written:
-    """Makes the part for existing files. Paths inside the current folder are shown relative to it."""
-    return Written({_shown(file): file.stat().st_size for file in files})
+    """Makes the part for existing files. Paths inside the current folder are shown relative to it. A device or a pipe
+    has 0 bytes."""
+    return Written({_shown(file): 0 if devices.is_device(file) else file.stat().st_size for file in files})
 
 
 def _shown(file: Path) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import shutil
-import tempfile
 from pathlib import Path
 
+from onnxsmith.base import folders
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles import clients, golden_files, templates
@@ -58,8 +58,8 @@ class Cpp(Form):
             lacking = "headers" if include is None else "library"
             why = f"the {lacking} of onnxruntime was not found; give its folder with --onnxruntime-root"
             return [BundleCheck(name, "not run", why)]
-        with tempfile.TemporaryDirectory(prefix="onnxsmith-") as build:
-            links = _linked(library, Path(build) / "lib")
+        with folders.temporary() as build:
+            links = _linked(library, build / "lib")
             steps: tuple[list[str | Path], ...] = (
                 [
                     "cmake",
@@ -73,12 +73,12 @@ class Cpp(Form):
                 ["cmake", "--build", build],
             )
             for words in steps:
-                done = clients.run(words, folder=Path(build))
+                done = clients.run(words, folder=build)
                 if done.status != 0:
                     raise _not_compiled(done, include)
             done = clients.run(
-                [Path(build) / "verify", folder, "--json"],
-                folder=Path(build),
+                [build / "verify", folder, "--json"],
+                folder=build,
                 variables={"LD_LIBRARY_PATH": str(links), "DYLD_LIBRARY_PATH": str(links)},
                 memory=clients.memory_for(content.model_bytes),
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import runpy
 import shlex
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxsmith.base import folders
 from onnxsmith.deployment.bundles import templates
 from onnxsmith.deployment.bundles.content import Content, NamedPort
 from onnxsmith.deployment.bundles.tasks.base import Task, mismatch
@@ -130,9 +130,9 @@ def record_processing(folder: Path, code: Path) -> None:
 def record_only(content: Content, folder: Path, template: str, **values: Any) -> None:
     """Records a picture as the Python code of the task processes it. Code in other languages has to give the same
     result."""
-    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as other:
-        write_processing(content, Path(other), template, **values)
-        record_processing(folder, Path(other))
+    with folders.temporary() as other:
+        write_processing(content, other, template, **values)
+        record_processing(folder, other)
 
 
 def write_processing(content: Content, folder: Path, template: str, **values: Any) -> None:

@@ -6,13 +6,13 @@ import importlib.util
 import json
 import runpy
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from onnxsmith.base import folders
 from onnxsmith.base.problem import problem
 from onnxsmith.deployment.bundles import templates
 from onnxsmith.deployment.bundles.content import Content, NamedPort
@@ -114,10 +114,10 @@ def write_processing(content: Content, folder: Path, template: str, **values: An
 
 def record_processing(content: Content, folder: Path, template: str, **values: Any) -> None:
     """Records a text for a form whose client has processing of its own."""
-    with tempfile.TemporaryDirectory(prefix="onnxsmith-") as other:
-        templates.write(Path(other) / "processing.py", template, **content.values(), **values)
-        copy_tokenizer(content, Path(other))
-        (folder / "golden" / "text.json").write_bytes(_recorded(content, folder, Path(other)))
+    with folders.temporary() as other:
+        templates.write(other / "processing.py", template, **content.values(), **values)
+        copy_tokenizer(content, other)
+        (folder / "golden" / "text.json").write_bytes(_recorded(content, folder, other))
 
 
 def _recorded(content: Content, folder: Path, code: Path) -> bytes:

@@ -9,6 +9,8 @@ from typing import TextIO
 
 _kept: list[TextIO] = []
 """Holds the stream that `keep` made."""
+_output: list[int] = []
+"""Holds the descriptor of standard output if the output of a command goes there."""
 
 
 def keep() -> None:
@@ -29,10 +31,24 @@ def take() -> TextIO:
     Raises:
         OSError: standard output is closed.
     """
+    return os.fdopen(_taken(), "w", encoding="utf-8", newline="\n")
+
+
+def take_for_output() -> None:
+    """Gives the standard output of the process to the output of a command. Its report goes to standard error."""
+    _output[:] = [_taken()]
+
+
+def descriptor() -> int:
+    """Returns the file descriptor to which an output at `/dev/stdout` is written."""
+    return _output[0] if _output else 1
+
+
+def _taken() -> int:
     if not _kept:  # the command runs inside another program
-        return os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+        return os.dup(1)
     kept = _kept[0]
     kept.flush()
     output = os.dup(kept.fileno())
     os.dup2(2, kept.fileno())
-    return os.fdopen(output, "w", encoding="utf-8", newline="\n")
+    return output
