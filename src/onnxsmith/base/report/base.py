@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from onnxsmith._version import __version__
 from onnxsmith.base import rooms
+from onnxsmith.base.printable import json_printable
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.case import Case
 from onnxsmith.base.report.verdict import Verdict
@@ -221,7 +222,8 @@ class Report:
 
     def to_json(self, indent: int | None = 2) -> str:
         """Returns the whole report as JSON; `from_json` makes an equal report from it."""
-        return json.dumps(_finite(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(_finite(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+        return json_printable(text)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the report as plain data."""

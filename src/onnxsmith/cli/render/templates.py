@@ -8,9 +8,9 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader
 
+from onnxsmith.base.printable import printable
 from onnxsmith.base.report.base import Block, Chart, Facts, Intervals, Plot, Table
 from onnxsmith.cli.render.chart import drawn, plotted, spanned
-from onnxsmith.cli.render.printable import printable
 
 _KINDS = {Facts: "facts", Table: "table", Chart: "chart", Plot: "plot", Intervals: "intervals"}
 
