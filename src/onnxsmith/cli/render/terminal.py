@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table as RichTable
 
-from onnxsmith.base.printable import printable
+from onnxsmith.base.printable import LINE, VERBATIM, limited, paragraph, printable
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Block, Chart, Facts, Intervals, Part, Plot, Report, Table, Text, Tone
 from onnxsmith.base.report.verdict import Verdict
@@ -53,8 +53,9 @@ def console(width: int | None = None, *, stderr: bool = False) -> Console:
 
 
 def _literal(text: str) -> str:
-    """Returns the markup that shows a text as it is. Escapes stand in it before rich measures it for a table."""
-    return escape(printable(text))
+    """Returns the markup that shows a text as it is, but for its length. Escapes of hidden characters stand in it
+    before rich measures it for a table."""
+    return escape(paragraph(text))
 
 
 def plain(report: Report, width: int) -> str:
@@ -217,7 +218,7 @@ def _print_parts(parts: _Parts, console: Console, most: int | None) -> None:
                 console.print(Padding(_literal(block.shorter), (0, 0, 0, 2), expand=False))
                 console.print("  [dim]the whole text: -v, --html, --json[/]")
             elif isinstance(block, Text) and block.verbatim:
-                console.print(_literal(block.text), soft_wrap=True, highlight=False)
+                console.print(escape(limited(block.text, VERBATIM)), soft_wrap=True, highlight=False)
             else:
                 console.print(Padding(_renderable(block, most), (0, 0, 0, 2), expand=False))
         if tables:
@@ -249,7 +250,8 @@ def show_problem(found: Problem, console: Console) -> None:
     """Prints a problem. Lines are not wrapped, so that commands in them can be pasted."""
     console.print(f"[bold red]{_literal(found.id)}[/]: {_literal(found.what)}", soft_wrap=True)
     for label, text in found.details():
-        console.print(f"  [dim]{label}:[/] {_literal(text)}", soft_wrap=True)
+        shown = escape(limited(text, LINE)) if label.startswith("fix") else _literal(text)  # a fix may be a program
+        console.print(f"  [dim]{label}:[/] {shown}", soft_wrap=True)
 
 
 def _renderable(block: Facts | Table | Text, most: int | None) -> RenderableType:
