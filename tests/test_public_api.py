@@ -124,7 +124,8 @@ SIGNATURES = {
         "output_names: 'Sequence[str]' = (), drop_unused: 'bool' = False, weights: 'bool' = True, "
         "simplify: 'bool' = True, strategy: 'str | None' = None, as_traced: 'bool' = False, "
         "state: 'str | Sequence[str] | None' = None, "
-        "task: 'str | None' = None, custom_translation_table: 'Mapping[Any, Any] | None' = None, "
+        "task: 'str | None' = None, trust_remote_code: 'bool' = False, "
+        "custom_translation_table: 'Mapping[Any, Any] | None' = None, "
         "verify: 'Verify | bool' = True, "
         "save: 'Save' = Save(external_data=None, write_unsure=False)) -> 'Result'"
     ),

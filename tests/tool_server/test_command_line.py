@@ -137,6 +137,7 @@ def test_an_output_has_the_ending_of_a_model(tmp_path: Path, name: str) -> None:
         ("export", {"model": "net.py:build"}),
         ("export", {"model": "package.module:build"}),
         ("export", {"model": "folder", "transformers": True}),
+        ("export", {"model": "folder", "task": "auto", "trust_remote_code": True}),
         ("compare", {"reference": "net.py:build", "candidate": "a.onnx"}),
         ("compare", {"reference": "a.onnx", "candidate": "package.module:build"}),
         ("compare", {"reference": "a.onnx", "candidate": "net.py:a.onnx"}),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from onnxsmith.base.printable import printable
 from onnxsmith.base.remedies import Remedy, remedies
 from onnxsmith.base.short_traceback import user_lines
 
@@ -38,7 +39,8 @@ class Problem:
         return remedies(self.fix, self.tried)
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.id}: {self.what}", *(f"  {label}: {text}" for label, text in self.details())])
+        lines = [f"{self.id}: {self.what}", *(f"  {label}: {text}" for label, text in self.details())]
+        return printable("\n".join(lines))
 
     def details(self) -> list[tuple[str, str]]:
         """Returns the labelled lines below the first one, without empty ones. The label of a fix says whether it was

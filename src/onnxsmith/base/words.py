@@ -144,11 +144,17 @@ _LEAST = 3
 """The letters from which on a beginning of a name may be meant. A choice."""
 
 
+_LONGEST = 1_000
+"""The letters up to which a name is compared. A choice: nobody types a longer one, and the time grows by the square."""
+
+
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Returns the name that is most similar to a mistyped name, or begins with it; None if there is none."""
     import difflib  # only an error needs it
 
-    by_small = {one.lower(): one for one in names}
+    if len(name) > _LONGEST:
+        return None
+    by_small = {one.lower(): one for one in names if len(one) <= _LONGEST}
     small = name.lower()
     longer = [one for one in by_small if len(small) >= _LEAST and one.startswith(small)]
     found = abbreviated(small, by_small) or difflib.get_close_matches(small, by_small, 1, _SIMILAR) or longer

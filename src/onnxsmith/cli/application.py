@@ -27,7 +27,7 @@ from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.spelling import typed
 from onnxsmith.base.system import standard_output
-from onnxsmith.cli import command_list, command_parameters, forgiving
+from onnxsmith.cli import command_list, command_parameters, forgiving, printed_streams
 from onnxsmith.cli.commands.base import Command
 from onnxsmith.cli.help.situations import PURPOSE
 from onnxsmith.cli.interruption import Interruption
@@ -66,20 +66,21 @@ def main(begin: float | None = None) -> None:
             stream.reconfigure(errors="replace")  # show a question mark where the terminal cannot show a character
     # Reports say what is not finite; a warning of numpy beside them names a line of ours, which helps nobody.
     warnings.filterwarnings("ignore", _NUMPY, RuntimeWarning)
-    try:
-        if sys.argv[1:] or _COMPLETING in os.environ:
-            _build(next(iter(sys.argv[1:]), ""))()
-        else:
-            from onnxsmith.cli.help import this_folder
+    with printed_streams.cleaned():
+        try:
+            if sys.argv[1:] or _COMPLETING in os.environ:
+                _build(next(iter(sys.argv[1:]), ""))()
+            else:
+                from onnxsmith.cli.help import this_folder
 
-            sys.stdout.write(this_folder.page(Path()))
-        sys.stdout.flush()
-    except OSError as error:
-        known = limits.problem_of(error)
-        sys.stderr.write(f"the report could not be written: {known or error}\n")
-        with contextlib.suppress(OSError):
-            _discard_output()
-        sys.exit(2)
+                sys.stdout.write(this_folder.page(Path()))
+            sys.stdout.flush()
+        except OSError as error:
+            known = limits.problem_of(error)
+            sys.stderr.write(f"the report could not be written: {known or error}\n")
+            with contextlib.suppress(OSError):
+                _discard_output()
+            sys.exit(2)
 
 
 def _discard_output() -> None:

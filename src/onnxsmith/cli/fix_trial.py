@@ -29,8 +29,9 @@ _LEAST_SECONDS = 1.0
 """Limits trials to commands that took longer. A choice: below it, reading the message takes longer than another try."""
 _MOST_TRIALS = 2
 """Limits the trials for one failure. Each may take as long as the failed command."""
-_UNCHECKED = re.compile(r"--(?:no-verify|write-unsure|as-traced|allow-slower)\b")
-"""Matches options that switch a check off. A trial of them would show nothing."""
+_UNTRIED = re.compile(r"--(?:no-verify|write-unsure|as-traced|allow-slower|trust-remote-code)\b")
+"""Matches options that switch a check off, of which a trial would show nothing, and the option that runs code of a
+stranger, which only the user may give."""
 _BLANK = re.compile(r"[A-Z]{3,}|…|\{")
 """Marks words that stand for something that the user has to fill in: `DATA`, `FILE`."""
 
@@ -63,7 +64,7 @@ def tried(found: Problem, command: Command, seconds: float, parse: Parse) -> Pro
 
 
 def _is_complete(one: Remedy) -> bool:
-    return one.kind in ("option", "command") and not _BLANK.search(one.text) and not _UNCHECKED.search(one.text)
+    return one.kind in ("option", "command") and not _BLANK.search(one.text) and not _UNTRIED.search(one.text)
 
 
 def changed(command: Command, one: Remedy, parse: Parse, said: str = "") -> Command | None:

@@ -47,6 +47,7 @@ def export(
     as_traced: bool = False,
     state: str | Sequence[str] | None = None,
     task: str | None = None,
+    trust_remote_code: bool = False,
     custom_translation_table: Mapping[Any, Any] | None = None,
     verify: Verify | bool = True,
     save: Save = Save(),
@@ -89,7 +90,8 @@ def export(
 
     With `task` (`text-generation-with-past`, `image-classification`, … or `auto`), `model` is a local folder with a
     saved model of the transformers library, or a `config.json`. The task determines example inputs, names and dynamic
-    axes; `dynamic` replaces those axes, but `"auto"` keeps them.
+    axes; `dynamic` replaces those axes, but `"auto"` keeps them. Python code that the folder brings along runs only
+    with `trust_remote_code`, which transformers calls so, too; the report names its files.
 
     `custom_translation_table` translates operators in this export only: operator → a function of onnxscript, as
     `torch.onnx.export` takes it, or anything else that `register` takes.
@@ -99,7 +101,7 @@ def export(
             problem); `verify/…` and `runtime/…` if the verification could not run; `save/…` if the file could not be
             written.
     """
-    _check_arguments(opset, output)
+    _check_arguments(opset, output, is_misplaced=trust_remote_code and task is None)
     wanted = _target(target) if target is not None else None
     if wanted is not None and opset is None:
         opset = wanted.opset_below(_USUAL_OPSET)
@@ -123,7 +125,7 @@ def export(
             if task is None:
                 name, torch_model = factory.resolve(model, args, kwargs)
             else:
-                name, torch_model, chosen = _pretrained(model, args, kwargs, task, chosen)
+                name, torch_model, chosen = _pretrained(model, args, kwargs, task, chosen, trust_remote_code)
             torch_model = on_cpu(with_inputs(torch_model, inputs))
         defaults: Any = {} if task is None or (dynamic and not is_auto(dynamic)) else chosen.dynamic
         with ExitStack() as stack:
@@ -155,8 +157,16 @@ def _target(name: str) -> ForTarget:
     return ForTarget.named(name)
 
 
-def _check_arguments(opset: Any, output: Any) -> None:
-    """Refuses arguments of another type than the signature says, which fail late and without a hint otherwise."""
+def _check_arguments(opset: Any, output: Any, *, is_misplaced: bool) -> None:
+    """Refuses arguments of another type than the signature says, which fail late and without a hint otherwise, and
+    `trust_remote_code` for what is no folder."""
+    if is_misplaced:
+        raise problem(
+            "export/arguments",
+            "trust_remote_code is for a folder of transformers, and no task was given",
+            why="a factory is Python code already, which an export always runs",
+            fix="leave it out; or add a task, such as auto, if the target is such a folder",
+        )
     if opset is not None and (isinstance(opset, bool) or not isinstance(opset, int)):
         shown = f"opset={opset}" if str(opset).isdigit() else "opset=20"
         raise problem("export/arguments", f"the opset has to be a number, not {opset!r}", fix=f"write {shown}")
@@ -174,7 +184,7 @@ def _names(state: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _pretrained(
-    model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, task: str, chosen: Settings
+    model: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, task: str, chosen: Settings, trust: bool
 ) -> tuple[str, factory.TorchModel, Settings]:
     from onnxsmith.exporter.pretrained import pretrained_folder
 
@@ -184,7 +194,7 @@ def _pretrained(
             "both a task and a module were given",
             fix="remove the task, or give the folder of the saved model",
         )
-    found = pretrained_folder.load(str(model), task)
+    found = pretrained_folder.load(str(model), task, trust=trust)
     torch_model, dynamic = found.model, found.dynamic
     if args or kwargs:
         torch_model = replace(torch_model, args=tuple(args), kwargs=dict(kwargs or {}))

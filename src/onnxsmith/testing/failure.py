@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from onnxsmith.base import unexpected
+from onnxsmith.base.printable import printable
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.remedies import alternatives
 from onnxsmith.base.report.base import Report
@@ -37,7 +38,9 @@ def raise_unless_done(report: Report, files: Mapping[str, Any] | None = None, mo
     lines = [*filter(None, [report.headline]), *_problems(report), *_answers(report), *more]
     page = _written(report)
     lines = [*lines[:_LINES], *([f"page: {page}"] if page is not None else [])]
-    raise AssertionError("\n".join(shortened(line, _WIDEST) for line in lines)) from None  # no trace of this package
+    raise AssertionError(
+        "\n".join(shortened(printable(line), _WIDEST) for line in lines)
+    ) from None  # no trace of this package
 
 
 def raise_problem(error: Exception, files: Mapping[str, Any] | None = None, more: Sequence[str] = ()) -> NoReturn:

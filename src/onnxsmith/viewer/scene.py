@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from onnxsmith.base.printable import VERBATIM, cut
 from onnxsmith.viewer.inline_elements import as_json
 
 Figure = float | int | str
@@ -189,9 +190,21 @@ def figure(value: float | int) -> Figure:
 
 
 def to_json(scene: Scene) -> str:
-    """Writes the scene as text that is safe inside a `<script>` element."""
-    return as_json(scene, _fields)
+    """Writes the scene as text that is safe inside a `<script>` element. Texts that are too long to look at are cut."""
+    text = as_json(scene, _fields)
+    return as_json(_limited(scene)) if max(map(len, text.split('"'))) > VERBATIM else text
 
 
 def _fields(one: Any) -> dict[str, Any]:
     return {name.rstrip("_"): value for name, value in vars(one).items()}
+
+
+def _limited(data: Any) -> Any:
+    """Returns the scene, or a part of it, as plain data with shortened texts."""
+    if isinstance(data, str):
+        return cut(data, VERBATIM)
+    if isinstance(data, dict):
+        return {cut(str(key), VERBATIM): _limited(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_limited(one) for one in data]
+    return data if data is None or isinstance(data, bool | int | float) else _limited(_fields(data))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from onnxsmith._version import __version__
 from onnxsmith.base import rooms
+from onnxsmith.base.printable import DATA, json_printable, limited
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.case import Case
 from onnxsmith.base.report.verdict import Verdict
@@ -224,7 +225,8 @@ class Report:
 
     def to_json(self, indent: int | None = 2) -> str:
         """Returns the whole report as JSON; `from_json` makes an equal report from it."""
-        return json.dumps(_finite(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(_encodable(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+        return json_printable(text)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the report as plain data."""
@@ -285,7 +287,7 @@ def _of_problem(found: Problem) -> dict[str, Any]:
 def recorded_fields(part: Part) -> dict[str, Any]:
     """Returns the kind of a part and the fields that a verification record keeps, as plain data."""
     data = _adapter(type(part)).dump_python(part, mode="json")
-    kept: dict[str, Any] = _finite({name: data[name] for name in part.recorded})
+    kept: dict[str, Any] = _encodable({name: data[name] for name in part.recorded})
     return {"kind": part.kind(), **kept}
 
 
@@ -300,14 +302,17 @@ def _read(kind: Any, data: Any) -> Any:
     return _adapter(kind).validate_python(data)
 
 
-def _finite(data: Any) -> Any:
-    """Replaces NaN and infinities by strings: JSON has no such numbers. Reading turns the strings back."""
+def _encodable(data: Any) -> Any:
+    """Replaces NaN and infinities by strings: JSON has no such numbers. Reading turns the strings back. Shortens texts
+    beyond all use."""
+    if isinstance(data, str):
+        return limited(data, DATA)
     if isinstance(data, float) and not math.isfinite(data):
         return str(data)
     if isinstance(data, dict):
-        return {key: _finite(value) for key, value in data.items()}
+        return {limited(key, DATA): _encodable(value) for key, value in data.items()}
     if isinstance(data, list):
-        return [_finite(value) for value in data]
+        return [_encodable(value) for value in data]
     return data
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from dataclasses import dataclass
 
+from onnxsmith.base.printable import printable
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Block, Part, Report
 from onnxsmith.base.report.verdict import Verdict
@@ -62,4 +63,4 @@ def _title(part: Part) -> str:
 def in_short(kind: str, report: Report) -> str:
     """Returns a line about a report, or about a result with it, for a terminal."""
     said = report.headline or next((one.what for one in report.problems), "")
-    return f"<{kind} of {report.command}, {report.verdict.value}{f': {said}' if said else ''}>"
+    return printable(f"<{kind} of {report.command}, {report.verdict.value}{f': {said}' if said else ''}>")

@@ -67,6 +67,7 @@ class Export(Command):
     task: str | None = option(
         "task of the transformers model: text-generation-with-past, image-classification, …", metavar="NAME"
     )
+    trust_remote_code: bool = flag("run Python code that the folder of the transformers model brings along")
     strategy: str | None = option(
         "use only this strategy to capture the module: torch-export, torch-called, torch-resized, "
         "torch-joined, torch-plain, torch-recomposed, torch-branched, torch-recorded, torch-all-sides, "
@@ -122,6 +123,7 @@ class Export(Command):
             as_traced=self.as_traced,
             state=self.state,
             task=self.task or ("auto" if self.transformers else None),
+            trust_remote_code=self.trust_remote_code,
         )
         if self.target is None:
             return result.report

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from onnxsmith.base.clock import listening
+from onnxsmith.cli.render import terminal
 from onnxsmith.cli.render.remaining import Remaining
 
 DELAY = 2.0
@@ -26,7 +27,7 @@ def shown(console: Console | None = None, delay: float = DELAY) -> Iterator[None
         BarColumn(bar_width=24),
         TextColumn("{task.fields[left]}", markup=False),
         TimeElapsedColumn(),
-        console=console or Console(stderr=True),
+        console=console or terminal.console(stderr=True),
         transient=True,
     )
     task = progress.add_task("", total=None, left="")

@@ -8,9 +8,9 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader
 
+from onnxsmith.base.printable import VERBATIM, limited, printable
 from onnxsmith.base.report.base import Block, Chart, Facts, Intervals, Plot, Table
 from onnxsmith.cli.render.chart import drawn, plotted, spanned
-from onnxsmith.cli.render.printable import printable
 
 _KINDS = {Facts: "facts", Table: "table", Chart: "chart", Plot: "plot", Intervals: "intervals"}
 
@@ -49,4 +49,4 @@ def _environment() -> Environment:
 
 def _shown(value: object) -> object:
     """Returns a text as people can see it. What a macro returns stays: its texts were shown before."""
-    return printable(value) if type(value) is str else value
+    return printable(limited(value, VERBATIM)) if type(value) is str else value

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import io
+import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table as RichTable
 
+from onnxsmith.base.printable import LINE, VERBATIM, limited, paragraph, printable
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Block, Chart, Facts, Intervals, Part, Plot, Report, Table, Text, Tone
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.words import shortened
+from onnxsmith.cli import printed_streams
 from onnxsmith.cli.render.whole_headings import WholeHeadings
 
 _STYLES = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.WARN: "yellow", Tone.BAD: "bold red"}
@@ -28,7 +32,14 @@ _VERDICTS = {
 
 
 class _Console(Console):
-    """A console that raises BrokenPipeError; rich's own exits with status 1."""
+    """A console that shows every character of a text: of the control characters, only its own styles and movements
+    reach the terminal. It raises BrokenPipeError; rich's own exits with status 1."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yields the pieces to write. Every text that is printed passes here, also what other code prints beside a
+        progress bar."""
+        for piece in super().render(renderable, options):
+            yield piece if piece.control else Segment(printable(piece.text), piece.style)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -37,7 +48,14 @@ class _Console(Console):
 def console(width: int | None = None, *, stderr: bool = False) -> Console:
     """Makes a console on standard output, or on standard error. It prints words such as `:x:` as they are, where rich
     would print a picture."""
-    return _Console(width=width, stderr=stderr, emoji=False)
+    stream = printed_streams.behind(sys.stderr if stderr else sys.stdout)
+    return _Console(width=width, stderr=stderr, file=stream, emoji=False)
+
+
+def _literal(text: str) -> str:
+    """Returns the markup that shows a text as it is, but for its length. Escapes of hidden characters stand in it
+    before rich measures it for a table."""
+    return escape(paragraph(text))
 
 
 def plain(report: Report, width: int) -> str:
@@ -135,7 +153,7 @@ def _print_attention(report: Report, blocks: Sequence[Block], console: Console, 
     _print_problems(report, console, most)
     limit = min(most, _SENTENCES)
     for text in bad[:limit]:
-        console.print(f"[{_STYLES[text.tone]}]{escape(text.text)}[/]", soft_wrap=True)
+        console.print(f"[{_STYLES[text.tone]}]{_literal(text.text)}[/]", soft_wrap=True)
     if len(bad) > limit:
         console.print(_more(len(bad) - limit, "sentence"))
     _print_notes(notes[:limit], console, len(notes))
@@ -146,7 +164,7 @@ def _print_attention(report: Report, blocks: Sequence[Block], console: Console, 
 def _print_notes(notes: Sequence[str], console: Console, count: int) -> None:
     """Prints notes, and says how many of the `count` notes are left out."""
     for note in notes:
-        console.print(f"[yellow]note:[/yellow] {escape(note)}", soft_wrap=True)
+        console.print(f"[yellow]note:[/yellow] {_literal(note)}", soft_wrap=True)
     if count > len(notes):
         console.print(_more(count - len(notes), "note"))
 
@@ -174,7 +192,7 @@ def _is_summarised(part: Part) -> bool:
 
 def _print_headline(report: Report, console: Console) -> None:
     if report.headline:
-        console.print(f"[{_VERDICTS[report.verdict]}]{escape(report.headline)}[/]", soft_wrap=True)
+        console.print(f"[{_VERDICTS[report.verdict]}]{_literal(report.headline)}[/]", soft_wrap=True)
 
 
 def _print_grid(rows: Sequence[tuple[str, str]], console: Console, above: str = "") -> None:
@@ -190,17 +208,17 @@ def _print_parts(parts: _Parts, console: Console, most: int | None) -> None:
     for part, blocks in parts:
         if not blocks:
             continue
-        console.print(f"[bold]{escape(part.title)}[/bold]")
+        console.print(f"[bold]{_literal(part.title)}[/bold]")
         left_out = [] if most is None else _left_out([block for block in blocks if isinstance(block, Text)], most)
         tables = [] if most is None else _tables_left_out(blocks, most)
         for block in blocks:
             if isinstance(block, Chart | Plot | Intervals) or any(block is one for one in (*left_out, *tables)):
                 continue
             if isinstance(block, Text) and block.shorter and most is not None:
-                console.print(Padding(escape(block.shorter), (0, 0, 0, 2), expand=False))
+                console.print(Padding(_literal(block.shorter), (0, 0, 0, 2), expand=False))
                 console.print("  [dim]the whole text: -v, --html, --json[/]")
             elif isinstance(block, Text) and block.verbatim:
-                console.print(escape(block.text), soft_wrap=True, highlight=False)
+                console.print(escape(limited(block.text, VERBATIM)), soft_wrap=True, highlight=False)
             else:
                 console.print(Padding(_renderable(block, most), (0, 0, 0, 2), expand=False))
         if tables:
@@ -230,15 +248,16 @@ def _more(count: int, noun: str) -> str:
 
 def show_problem(found: Problem, console: Console) -> None:
     """Prints a problem. Lines are not wrapped, so that commands in them can be pasted."""
-    console.print(f"[bold red]{escape(found.id)}[/]: {escape(found.what)}", soft_wrap=True)
+    console.print(f"[bold red]{_literal(found.id)}[/]: {_literal(found.what)}", soft_wrap=True)
     for label, text in found.details():
-        console.print(f"  [dim]{label}:[/] {escape(text)}", soft_wrap=True)
+        shown = escape(limited(text, LINE)) if label.startswith("fix") else _literal(text)  # a fix may be a program
+        console.print(f"  [dim]{label}:[/] {shown}", soft_wrap=True)
 
 
 def _renderable(block: Facts | Table | Text, most: int | None) -> RenderableType:
     if isinstance(block, Text):
         style = _STYLES[block.tone]
-        return f"[{style}]{escape(block.text)}[/]" if style else escape(block.text)
+        return f"[{style}]{_literal(block.text)}[/]" if style else _literal(block.text)
     if isinstance(block, Facts):
         shown = block.rows if most is None or len(block.rows) <= _ROWS[0] else block.rows[:most]
         grid = _grid(shown)
@@ -252,21 +271,21 @@ def _grid(rows: Sequence[tuple[str, str]]) -> RichTable:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for label, value in rows:
-        grid.add_row(escape(label), escape(value))
+        grid.add_row(_literal(label), _literal(value))
     return grid
 
 
 def _table(block: Table, most: int | None) -> RenderableType:
     table = WholeHeadings(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for index, head in enumerate(block.head):
-        table.add_column(escape(head), justify="right" if index in block.right else "left", overflow="fold")
+        table.add_column(_literal(head), justify="right" if index in block.right else "left", overflow="fold")
     is_whole = most is None or block.rows_in_terminal is None
     order: Sequence[int] = range(len(block.rows)) if is_whole else block.rows_in_terminal or ()
     if most is not None and len(order) > most and not block.is_key:
         order = sorted(list(dict.fromkeys((*block.worst_first, *order)))[:most]) if block.worst_first else order[:most]
     rows = [block.rows[index] for index in order]
     for row in rows:
-        table.add_row(*(escape(_cut(cell, 0 if most is None else block.longest)) for cell in row))
+        table.add_row(*(_literal(_cut(cell, 0 if most is None else block.longest)) for cell in row))
     if len(rows) == len(block.rows):
         return table
     return Group(table, _more(len(block.rows) - len(rows), "row"))

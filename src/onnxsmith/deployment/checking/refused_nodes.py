@@ -246,7 +246,7 @@ def _names(node: ir.Node) -> set[str]:
 
 def shape_of(message: str) -> str:
     """Returns the message without names and numbers."""
-    return re.sub(r"\S*[\d_/.:]\S*", "*", message)
+    return re.sub(r"\S+", lambda word: "*" if re.search(r"[\d_/.:]", word[0]) else word[0], message)
 
 
 def labelled(model: ir.Model) -> tuple[ir.Model, dict[str, str]]:

@@ -14,7 +14,9 @@ import torch
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import first_few, several
 from onnxsmith.exporter.factory import TorchModel, broken_package
+from onnxsmith.exporter.pretrained import own_code
 from onnxsmith.exporter.pretrained.example_makers import ranges
+from onnxsmith.exporter.pretrained.own_code import OwnCode
 from onnxsmith.exporter.pretrained.pretrained_examples import CACHE, PAST_INPUT, examples
 from onnxsmith.exporter.pretrained.tasks import PAST, STATELESS, chosen
 from onnxsmith.graph.structure.dim_ranges import Range
@@ -32,13 +34,13 @@ class Pretrained:
     """Holds the sizes that the processor makes, by the name of the dimension."""
 
 
-def load(place: str, task: str) -> Pretrained:
-    """Loads the model in a folder, or makes one with random weights from a `config.json`. Downloads nothing, runs no
-    code from the folder, and reads pickled weights as tensors only.
+def load(place: str, task: str, *, trust: bool = False) -> Pretrained:
+    """Loads the model in a folder, or makes one with random weights from a `config.json`. Downloads nothing, and reads
+    pickled weights as tensors only. Code from the folder runs only with `trust`. transformers never asks the user.
 
     Raises:
         OnnxsmithError: `export/transformers-missing`, `export/transformers-folder`, `export/transformers-import`,
-            `export/task`, or `export/no-inputs`.
+            `export/own-code`, `export/task`, or `export/no-inputs`.
     """
     path = Path(place)
     config_file = path / "config.json" if path.is_dir() else path
@@ -52,11 +54,17 @@ def load(place: str, task: str) -> Pretrained:
         )
     transformers = _transformers()
     folder = config_file.parent
+    code = own_code.of_folder(config_file)
+    runs = trust and bool(code.classes)
+    if not trust and code.is_needed(transformers):
+        raise code.refusal()
     try:
-        config = transformers.AutoConfig.from_pretrained(str(config_file), local_files_only=True)
-        task, auto = chosen(transformers, config, task)
+        config = transformers.AutoConfig.from_pretrained(
+            str(folder if runs else config_file), local_files_only=True, trust_remote_code=trust
+        )
+        task, auto = _chosen(transformers, config, task, code, trust=trust)
         _no_cache(config, keep=task.endswith(PAST))
-        module, notes = _made(auto, config, folder if path.is_dir() else None)
+        module, notes = _made(auto, config, folder if path.is_dir() else None, trust=trust)
     except OnnxsmithError:
         raise
     except Exception as error:
@@ -68,10 +76,23 @@ def load(place: str, task: str) -> Pretrained:
             raise
         fix = f"--task {task.removesuffix(PAST)}: that file takes the whole text in each call"
         raise OnnxsmithError(replace(error.problem, fix=fix)) from error
-    notes = (f"{type(module).__name__} for {task}", *notes)
+    notes = (f"{type(module).__name__} for {task}", *code.notes(ran=trust), *notes)
+    limits = (*found.limits, *code.limits(ran=trust))
     names = {CACHE: PAST_INPUT}
-    model = TorchModel(module, (), found.kwargs, notes=notes, names=names, limits=found.limits, more=found.more)
+    model = TorchModel(module, (), found.kwargs, notes=notes, names=names, limits=limits, more=found.more)
     return Pretrained(model, found.dynamic, ranges(folder, found.kwargs.get("pixel_values")))
+
+
+def _chosen(transformers: Any, config: Any, task: str, code: OwnCode, *, trust: bool) -> tuple[str, Any]:
+    """Returns the task and the class of the model. Without `trust`, the code of the folder is no choice."""
+    try:
+        return chosen(transformers, config, task, code.classes if trust else {})
+    except OnnxsmithError as error:
+        try:
+            chosen(transformers, config, task, code.classes)
+        except OnnxsmithError:
+            raise error from None  # the code would not help
+        raise code.refusal() from error
 
 
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
@@ -116,17 +137,18 @@ def _no_cache(config: Any, keep: bool) -> None:
             part.use_cache = keep
 
 
-def _made(auto: Any, config: Any, folder: Path | None) -> tuple[Any, tuple[str, ...]]:
+def _made(auto: Any, config: Any, folder: Path | None, *, trust: bool) -> tuple[Any, tuple[str, ...]]:
     saved = getattr(config, "dtype", None)
     safe = folder is not None and any(folder.glob(_SAFE))
     if folder is None or not (safe or any(folder.glob(_PICKLED))):
         torch.manual_seed(0)
-        made = auto.from_config(config) if hasattr(auto, "from_config") else auto(config)
+        is_auto = hasattr(auto, "from_config")
+        made = auto.from_config(config, trust_remote_code=trust) if is_auto else auto(config)
         module = made.float().eval()
         return module, ("the weights are random: the folder has a configuration but no weights",)
     module, info = auto.from_pretrained(
         str(folder), config=config, local_files_only=True, use_safetensors=safe, dtype=torch.float32,
-        output_loading_info=True,
+        output_loading_info=True, trust_remote_code=trust,
     )  # fmt: skip
     return module.eval(), tuple(_loaded(saved, info))
 
@@ -143,9 +165,7 @@ def _loaded(saved: Any, info: Any) -> Iterator[str]:
 def _explained(error: Exception, where: Path) -> OnnxsmithError:
     text = f"{type(error).__name__}: {error}"
     factory = "a factory, and export file.py:factory"
-    if '"auto_map"' in where.read_text(encoding="utf-8", errors="replace"):
-        fix = f"load it with trust_remote_code=True in {factory}: onnxsmith does not run the code beside the model"
-    elif "does not recognize this architecture" in text:
+    if "does not recognize this architecture" in text:
         fix = f"`pip install --upgrade transformers`; or make the model in {factory}"
     else:
         fix = f"correct what the error names in {where.parent}; or load the model in {factory}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from onnxsmith.base.problem import problem
@@ -77,16 +77,16 @@ def supported() -> dict[str, tuple[str, ...]]:
     return dict(_CLASSES)
 
 
-def chosen(transformers: Any, config: Any, task: str) -> tuple[str, Any]:
+def chosen(transformers: Any, config: Any, task: str, own: Mapping[str, str] = {}) -> tuple[str, Any]:
     """Returns the task, and the class of transformers for the model: an auto class, a class of the model's own, or for
-    `auto` the class with which the model was saved.
+    `auto` the class with which the model was saved. `own` maps auto classes to classes in Python files of the model.
 
     Raises:
         OnnxsmithError: `export/task` if there is no such task, or transformers has no such model for the task, or the
             configuration names no class for `auto`.
     """
     if task == "auto":
-        return _saved_with(transformers, config)
+        return _saved_with(transformers, config, own)
     if task in UNSUPPORTED:
         raise problem(
             "export/task",
@@ -96,9 +96,9 @@ def chosen(transformers: Any, config: Any, task: str) -> tuple[str, Any]:
         )
     if task not in _CLASSES:
         raise problem("export/task", f"there is no task {task!r}", fix=in_place_of(task, _CLASSES))
-    kinds = _kinds(transformers, config, task)
+    kinds = _kinds(transformers, config, task, own)
     for auto in _autos(transformers, task):
-        if kinds and classes(auto, config):
+        if kinds and (auto.__name__ in own or classes(auto, config)):
             return task, auto
     if kinds:
         return task, kinds[0]
@@ -113,11 +113,13 @@ def _able(transformers: Any, config: Any) -> list[str]:
     return [task for task in _CLASSES if _kinds(transformers, config, task)]
 
 
-def _kinds(transformers: Any, config: Any, task: str) -> list[Any]:
-    """Returns the model's classes for a task: those of its auto classes, or else the class with the task's suffix."""
+def _kinds(transformers: Any, config: Any, task: str, own: Mapping[str, str] = {}) -> list[Any]:
+    """Returns the model's classes for a task: those of its auto classes, or else the class with the task's suffix. An
+    auto class stands for a class in a file of the model."""
     if not all(hasattr(config, part) for part in _PARTS.get(task, ())):
         return []
-    found = [kind for auto in _autos(transformers, task) for kind in classes(auto, config)]
+    autos = list(_autos(transformers, task))
+    found = [kind for auto in autos for kind in ([auto] if auto.__name__ in own else classes(auto, config))]
     if not found and task in _ENDINGS:
         name = type(config).__name__.removesuffix("Config") + _ENDINGS[task]
         found = [kind for kind in [getattr(transformers, name, None)] if kind is not None]
@@ -131,8 +133,12 @@ def _autos(transformers: Any, task: str) -> Iterator[Any]:
             yield auto
 
 
-def _saved_with(transformers: Any, config: Any) -> tuple[str, Any]:
+def _saved_with(transformers: Any, config: Any, own: Mapping[str, str]) -> tuple[str, Any]:
     named = list(config.architectures or ())
+    for auto, place in own.items():
+        named_by = [task for task in _CLASSES if auto in {one.__name__ for one in _autos(transformers, task)}]
+        if named_by and place.rpartition(".")[2] in named:
+            return named_by[0], getattr(transformers, auto)
     kind = next((found for name in named if (found := getattr(transformers, name, None)) is not None), None)
     if kind is None:
         raise problem(

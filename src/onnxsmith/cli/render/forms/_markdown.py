@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from onnxsmith.cli.render.printable import printable
+from onnxsmith.base.printable import printable
 
 _QUOTED = re.compile(r"(`[^`\n]+`)")
 _QUIET = re.compile(r"""(?:[^\W_]|[.,;:()"'/+%→±…²√·=^_*\[\]{}<>&|\\-])*[?!]?[)"']*""")

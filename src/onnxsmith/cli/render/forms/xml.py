@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
+from onnxsmith.base.printable import printable
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.cli.render.forms import _subjects
 from onnxsmith.cli.render.forms.base import Form
 from onnxsmith.cli.render.html_report import View
-from onnxsmith.cli.render.printable import printable
 
 _START = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _NAME = "onnxsmith"
