@@ -36,6 +36,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
 from onnxsmith.editor.steps.base import Step
+from onnxsmith.graph.files import array_files
 from onnxsmith.graph.files.load import load, near_files
 from onnxsmith.graph.files.save import disk_problems
 from onnxsmith.graph.operators import constant_tensors
@@ -256,10 +257,10 @@ def loaded(value: Any, folder: Path) -> Any:
 def _from_file(path: Path) -> np.ndarray[Any, Any]:
     why = "it is no .npy file"
     try:
-        array = np.load(path, allow_pickle=False)
-        if isinstance(array, np.ndarray):
-            return array
-    except (OSError, ValueError, EOFError) as error:
+        file = array_files.ArrayFile(path)
+        if file.names == [""]:
+            return file.array("")
+    except (*array_files.DAMAGED, OSError) as error:
         why = str(error)
     raise problem(
         "edit/patch-file",

@@ -181,7 +181,7 @@ def _beyond(limit: int, by: str, *, is_free: bool) -> str:
     if not limit:
         return "more memory than the machine has"
     if is_free:
-        return f"more than {limit / 1e9:.1f} GB: the share that it may take of the memory that this machine had free"
+        return f"more than {limit / 1e9:.1f} GB: the share that it may take of the memory that this machine had free, within `ulimit -v`"
     by = by or (MEMORY if os.environ.get(MEMORY, "").strip() else "")
     return f"more than the {limit / 1e9:.1f} GB that {f'{by} allows' if by else 'it may take'}"
 
@@ -197,6 +197,7 @@ def perhaps_short(limit: int) -> str:
     """Returns further advice for a crash without a message: a library may also crash because it gets no memory."""
     if not limit:
         return ""
+    limit = in_force(limit)
     return f"; if memory was short (it may take {limit / 1e9:.1f} GB), {_more(limit)}"
 
 

@@ -105,6 +105,8 @@ class Bundle:
             found = [
                 _restored(self._store.array(key), dtype) for key, dtype in zip(entry.keys, entry.dtypes, strict=True)
             ]
+        except OnnxsmithError:
+            raise
         except Exception as error:
             raise _unreadable(self._where, f"{name}: {type(error).__name__}: {error}") from error
         if entry.kind == "list":

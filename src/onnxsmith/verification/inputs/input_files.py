@@ -28,20 +28,17 @@ def read_npz(path: Path) -> dict[str, Array]:
     """Returns the arrays of an `.npz` by name, or of an `.npy` under the name "". Refuses object arrays (pickles).
 
     Raises:
-        OnnxsmithError: `input/unreadable` if the file is neither `.npz` nor `.npy`, or holds pickled objects.
+        OnnxsmithError: `input/unreadable` if the file is neither `.npz` nor `.npy`, or holds pickled objects;
+            `input/too-large` if this process has no memory for the arrays.
     """
     try:
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {"": loaded}
-            return {name: loaded[name] for name in loaded.files}
-    except Exception as error:
+        return array_files.ArrayFile(path).arrays()
+    except (*array_files.DAMAGED, OSError) as error:
         raise problem(
             "input/unreadable",
             "the arrays cannot be read",
             where=str(path),
-            why=_why_unread(path, error),
+            why=f"{type(error).__name__}: {error}" if path.exists() else "there is no such file",
             fix=_rewriting(path)
             if path.is_file()
             else near_files(path) or f"check the path; relative paths start at {Path.cwd()}",
@@ -57,16 +54,6 @@ def _rewriting(path: Path) -> str:
         return f"write it again with numpy.savez({str(path)!r}, name=array, …), each {numbers}"
     other = str(path.with_suffix(".npz"))
     return f"write numpy.savez({other!r}, name=array, …), each {numbers}, and give {other}"
-
-
-def _why_unread(path: Path, error: Exception) -> str:
-    """Returns a sentence on why arrays cannot be read. NumPy takes any foreign file for pickled objects."""
-    if not path.is_file():
-        return "there is no such file"
-    with path.open("rb") as file:
-        start = file.read(6)
-    is_own = start.startswith((b"PK", b"\x93NUMPY", b"\x80"))  # a zip, an array, a pickle
-    return f"{type(error).__name__}: {error}" if is_own else "it is neither an .npz nor an .npy, whatever its name"
 
 
 def write_npz(path: Path, values: Mapping[str, Any]) -> None:
