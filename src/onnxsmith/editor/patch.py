@@ -19,7 +19,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ import numpy as np
 import onnx_ir as ir
 import tomli_w
 
-from onnxsmith.base import folders, rooms
+from onnxsmith.base import folders, rooms, user_files
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.constant_tensors import const_tensor
@@ -136,7 +135,7 @@ def read(path: str | Path) -> list[Step]:
     """
     file = Path(path)
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = user_files.parse_toml(user_files.read_text(file))
     except OSError as error:
         raise problem(
             "edit/patch-file",
@@ -145,7 +144,7 @@ def read(path: str | Path) -> list[Step]:
             why=error.strerror or str(error),
             fix=near_files(file) or f"check the path; relative paths start at {Path.cwd()}",
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise problem(
             "edit/patch-file", "the patch file is not TOML", where=str(file), why=str(error), fix=_EXAMPLE
         ) from error

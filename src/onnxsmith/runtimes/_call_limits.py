@@ -181,7 +181,8 @@ def _beyond(limit: int, by: str, *, is_free: bool) -> str:
     if not limit:
         return "more memory than the machine has"
     if is_free:
-        return f"more than {limit / 1e9:.1f} GB: the share that it may take of the memory that this machine had free, within `ulimit -v`"
+        share = "the share that it may take of the memory that this machine had free, within `ulimit -v`"
+        return f"more than {limit / 1e9:.1f} GB: {share}"
     by = by or (MEMORY if os.environ.get(MEMORY, "").strip() else "")
     return f"more than the {limit / 1e9:.1f} GB that {f'{by} allows' if by else 'it may take'}"
 

@@ -36,8 +36,8 @@ class MemoryLimit(ABC):
         force, 0 for none."""
 
     def most(self) -> int | None:
-        """Returns the bytes that this process may take now: what it has, and its `room`. Returns None if the system does
-        not tell, or knows no limit."""
+        """Returns the bytes that this process may take now: what it has, and its `room`. Returns None if the system
+        does not tell, or knows no limit."""
         return None
 
     def room(self) -> int | None:

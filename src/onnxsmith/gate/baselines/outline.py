@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base import user_files
 from onnxsmith.base.words import shortened
 from onnxsmith.gate.baselines.digests import of_each_node, tensor_digest, weight_of
 from onnxsmith.graph.reading.exact_text import attribute_text
@@ -155,7 +156,7 @@ def from_bytes(stored: bytes) -> Outline | None:
     """Returns the outline that `to_bytes` stored; None for bytes that this version cannot read: an outline only names
     what other digests show."""
     try:
-        opsets, nodes, weights = json.loads(zlib.decompressobj().decompress(stored, _LARGEST))
+        opsets, nodes, weights = user_files.parse_json(zlib.decompressobj().decompress(stored, _LARGEST))
         return Outline(opsets, tuple(NodeLine(*one) for one in nodes), tuple(WeightUse(*one) for one in weights))
-    except (zlib.error, ValueError, TypeError, RecursionError):
+    except (zlib.error, ValueError, TypeError):
         return None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import several
 from onnxsmith.exporter import factory
@@ -167,7 +168,7 @@ class Lines(Kind):
 def _sample(line: str, path: Path, number: int, reading: Reading) -> Sample:
     name = f"{path.name}:{number}"
     try:
-        record = json.loads(line)
+        record = user_files.parse_json(line)
     except ValueError as error:
         raise problem("quantize/data", "a line is not JSON", where=f"{path}:{number}", why=str(error),
             fix=f"write {_example(reading)} on one line",

@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from onnxsmith.base import folders
+from onnxsmith.base import folders, user_files
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files.array_files import free_key
@@ -205,7 +205,7 @@ def read(path: Path) -> Bundle:
     """
     try:
         store = (_npz.Reader if path.suffix == ".npz" else _safetensors.Reader)(path)
-        text = json.loads(store.about())
+        text = user_files.parse_json(store.about())
         if text["format"] != FORMAT:
             raise ValueError(f"format {text['format']}, this version reads {FORMAT}")
         about = About(**{name: text["about"][name] for name in About.__dataclass_fields__})
@@ -246,7 +246,7 @@ def _plain(array: Array, dtype: str) -> Array:
 
 def _restored(array: Array, dtype: str) -> Array:
     if dtype == "string":
-        held = json.loads(array.tobytes().decode())
+        held = user_files.parse_json(array.tobytes().decode())
         texts = np.empty(len(held["texts"]), object)
         texts[:] = held["texts"]
         return texts.reshape(held["shape"])
