@@ -32,13 +32,22 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         OSError: as `read_text`.
     """
-    if path.exists() and not path.is_file() and not path.is_dir():  # to read a pipe or a device may never end
-        raise OSError(errno.EINVAL, "this is a pipe or a device, and not a file", str(path))
+    refuse_special(path)
     with path.open("rb") as file:
         content = file.read(MOST + 1)
     if len(content) > MOST:
         raise OSError(errno.EFBIG, f"the file has more than {MOST:,} bytes", str(path))
     return content
+
+
+def refuse_special(path: Path) -> None:
+    """Refuses a pipe or a device, which may have no end.
+
+    Raises:
+        OSError: the path is one.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, "this is a pipe or a device, and not a file", str(path))
 
 
 def parse_toml(text: str) -> dict[str, Any]:

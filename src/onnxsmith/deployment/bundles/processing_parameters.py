@@ -136,7 +136,7 @@ def _one_of(allowed: tuple[str, ...]) -> Any:
 
 def _labels(value: Any) -> tuple[str, ...]:
     if isinstance(value, str | Path):
-        return tuple(Path(value).read_text(encoding="utf-8").removesuffix("\n").split("\n"))
+        return tuple(user_files.read_text(Path(value)).removesuffix("\n").split("\n"))
     return tuple(str(item) for item in value)
 
 

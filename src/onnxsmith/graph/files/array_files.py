@@ -18,6 +18,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import problem
 from onnxsmith.base.system import memory_limit
 
@@ -82,8 +83,7 @@ class ArrayFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        if path.exists() and not path.is_file():
-            raise ValueError("it is no regular file")
+        user_files.refuse_special(path)
         with path.open("rb") as file:
             start = file.read(len(_MAGIC))
         self._is_archive = start.startswith(_ZIP)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from onnxsmith.base import user_files
 from onnxsmith.base.folders import replacing
 from onnxsmith.base.problem import problem
 from onnxsmith.graph.files import array_files
@@ -106,6 +107,7 @@ def read_image(path: Path, port: Port) -> Array:
             f"{port.name}={path.with_suffix('.npy')} in place of the image",
         )
     try:
+        user_files.refuse_special(path)
         with Image.open(path) as picture:
             if picture.mode.startswith(("I", "F")):
                 raise ValueError(f"mode {picture.mode} has more than 8 bits a channel; they would be lost")
