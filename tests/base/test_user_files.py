@@ -12,16 +12,16 @@ from onnxsmith.base import limits, user_files
 
 def test_a_text_may_begin_with_a_mark(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_bytes(b"\xef\xbb\xbfa = 1")
-    assert user_files.parse_toml(user_files.read_text(tmp_path / "a.toml")) == {"a": 1}
+    assert user_files.parse_toml(user_files.read_utf8(tmp_path / "a.toml")) == {"a": 1}
 
 
 def test_a_large_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_files, "MOST", 8)
     (tmp_path / "a.txt").write_bytes(b"12345678")
-    assert user_files.read_text(tmp_path / "a.txt") == "12345678"
+    assert user_files.read_utf8(tmp_path / "a.txt") == "12345678"
     (tmp_path / "a.txt").write_bytes(b"123456789")
     with pytest.raises(OSError, match="more than 8 bytes"):
-        user_files.read_text(tmp_path / "a.txt")
+        user_files.read_utf8(tmp_path / "a.txt")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -29,7 +29,7 @@ def test_a_pipe_and_a_device_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(OSError, match="a pipe or a device"):
-            user_files.read_text(path)
+            user_files.read_utf8(path)
 
 
 @pytest.mark.parametrize("depth", [101, 20_000])

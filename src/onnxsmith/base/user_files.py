@@ -16,7 +16,7 @@ recurses."""
 _TOO_DEEP = f"lists or tables are nested over {_DEEPEST} deep"
 
 
-def read_text(path: Path) -> str:
+def read_utf8(path: Path) -> str:
     """Returns the text of a file in UTF-8, without the mark that some editors write in front of it.
 
     Raises:
@@ -30,7 +30,7 @@ def read_bytes(path: Path) -> bytes:
     """Returns the bytes of a text file.
 
     Raises:
-        OSError: as `read_text`.
+        OSError: as `read_utf8`.
     """
     refuse_special(path)
     with path.open("rb") as file:

@@ -135,7 +135,7 @@ def read(path: str | Path) -> list[Step]:
     """
     file = Path(path)
     try:
-        content = user_files.parse_toml(user_files.read_text(file))
+        content = user_files.parse_toml(user_files.read_utf8(file))
     except OSError as error:
         raise problem(
             "edit/patch-file",

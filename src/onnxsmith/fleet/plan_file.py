@@ -39,7 +39,7 @@ def load(file: Path) -> tuple[str, dict[str, Any]]:
         OnnxsmithError: `fleet/plan-file` if the file cannot be read or is not TOML.
     """
     try:
-        text = user_files.read_text(file)
+        text = user_files.read_utf8(file)
     except OSError as error:
         why, fix = error.strerror or str(error), "give the path of the plan"
         raise problem("fleet/plan-file", "the plan cannot be read", where=str(file), why=why, fix=fix) from error

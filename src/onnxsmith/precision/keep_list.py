@@ -128,7 +128,7 @@ def read(path: str | Path) -> tuple[str, ...]:
             fix="correct the path; `quantize --keep-list FILE` and `bisect -o FILE` write one",
         )
     try:
-        content = user_files.read_text(file)
+        content = user_files.read_utf8(file)
         if file.suffix == ".json":
             held = user_files.parse_json(content)
             names = _names(_listed(held))

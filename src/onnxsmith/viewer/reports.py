@@ -65,7 +65,7 @@ def read(source: str | Path | Report) -> Given:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise OSError(f"it has more than {_MOST_BYTES >> 20} MB")
-        text = user_files.read_text(path)
+        text = user_files.read_utf8(path)
     except UnicodeDecodeError as error:
         raise problem(
             "report/unreadable",

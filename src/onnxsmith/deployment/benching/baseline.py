@@ -87,7 +87,7 @@ def read(path: Path, command: str) -> Baseline:
         OnnxsmithError: `bench/baseline` if the file is missing, or was not written by `save`.
     """
     try:
-        data = user_files.parse_json(user_files.read_text(path))
+        data = user_files.parse_json(user_files.read_utf8(path))
         if data["format"] != FORMAT:
             raise ValueError(f"format {data['format']}, this version reads {FORMAT}")
         subjects = tuple(
@@ -126,7 +126,7 @@ def _fix(path: Path, command: str) -> str:
 
 def _is_ours(path: Path) -> bool:
     try:
-        return {"format", "machine", "subjects"} <= set(user_files.parse_json(user_files.read_text(path)))
+        return {"format", "machine", "subjects"} <= set(user_files.parse_json(user_files.read_utf8(path)))
     except (OSError, ValueError, TypeError):
         return False
 

@@ -467,7 +467,7 @@ def _listed(index: Path) -> dict[str, str] | None:
     """Returns the digests in an index by the file's path in the bundle; None if the file is not the index of a
     bundle."""
     try:
-        held = user_files.parse_json(user_files.read_text(index))
+        held = user_files.parse_json(user_files.read_utf8(index))
         files = held["files"]
         return dict(files) if held["format"] == 1 and "form" in held else None
     except (OSError, ValueError, KeyError, TypeError):

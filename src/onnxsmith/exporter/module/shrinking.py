@@ -57,7 +57,7 @@ _MOST = 4
 def _read(kept: str | Path | Mapping[str, Mapping[str, list[int]]]) -> dict[str, Axes]:
     if isinstance(kept, str | Path):
         try:
-            found: Any = user_files.parse_json(user_files.read_text(Path(kept)))
+            found: Any = user_files.parse_json(user_files.read_utf8(Path(kept)))
         except (OSError, ValueError) as error:
             raise problem(
                 "input/unreadable",

@@ -244,5 +244,5 @@ def part(config: Any, *names: str) -> Any:
 def read(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
-    found: dict[str, Any] = user_files.parse_json(user_files.read_text(path))
+    found: dict[str, Any] = user_files.parse_json(user_files.read_utf8(path))
     return found

@@ -113,7 +113,7 @@ def _foreign(folder: Path) -> str:
     if not present:
         return ""
     try:
-        index = user_files.parse_json(user_files.read_text(folder / _INDEX))
+        index = user_files.parse_json(user_files.read_utf8(folder / _INDEX))
         listed = {*index["files"], _INDEX} if index["format"] == _FORMAT else None
     except (OSError, ValueError, KeyError, TypeError):
         listed = None

@@ -134,7 +134,7 @@ class _Data:
 
 def _text(path: Path, models: Sequence[str | Path]) -> str:
     try:
-        return user_files.read_text(path)
+        return user_files.read_utf8(path)
     except FileNotFoundError as error:
         raise problem(
             "gate/no-baseline",

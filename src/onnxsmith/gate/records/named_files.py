@@ -37,7 +37,7 @@ def whole(path: Path) -> Iterator[Path]:
 def _arrays(patch: Path) -> Iterator[str]:
     """Yields the names of files in a TOML file: the values of its keys `file`."""
     try:
-        tables: list[Any] = [user_files.parse_toml(user_files.read_text(patch))]
+        tables: list[Any] = [user_files.parse_toml(user_files.read_utf8(patch))]
     except ValueError:  # the command says what is wrong with the file
         return
     while tables:

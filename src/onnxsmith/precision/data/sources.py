@@ -126,7 +126,7 @@ def _table(folder: Path) -> dict[str, Any]:
     if not file.is_file():
         return {}
     try:
-        lines = io.StringIO(user_files.read_text(file), newline="")
+        lines = io.StringIO(user_files.read_utf8(file), newline="")
         return {row[0]: _label(row[1]) for row in csv.reader(lines) if len(row) > 1}
     except (OSError, ValueError, csv.Error) as error:
         raise problem(

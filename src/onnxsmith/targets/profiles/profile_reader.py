@@ -57,7 +57,7 @@ def read(path: str | Path) -> Profile:
     """
     file = Path(path)
     try:
-        text = user_files.read_text(file)
+        text = user_files.read_utf8(file)
     except (OSError, UnicodeDecodeError) as error:
         near = mistakes.near_names(str(path), built_in())
         raise problem(

@@ -67,7 +67,7 @@ def folder_of(content: Content, *needed: str) -> Path:
 def settings(folder: Path, name: str = "config.json") -> Mapping[str, Any]:
     """Returns the content of a JSON file of the folder; empty if there is no such file."""
     try:
-        held = user_files.parse_json(user_files.read_text(folder / name))
+        held = user_files.parse_json(user_files.read_utf8(folder / name))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
