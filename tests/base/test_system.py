@@ -227,12 +227,14 @@ class Resource:
 
     RLIM_INFINITY = -1
     RLIMIT_DATA = 2
+    RLIMIT_AS = 9
 
-    def __init__(self, hard: int = -1, *, refuses: bool = False) -> None:
-        self.hard, self.refuses, self.held = hard, refuses, 0
+    def __init__(self, hard: int = -1, *, refuses: bool = False, addresses: int = -1) -> None:
+        self.hard, self.refuses, self.addresses, self.held = hard, refuses, addresses, 0
 
-    def getrlimit(self, _: int) -> tuple[int, int]:
-        return self.hard, self.hard
+    def getrlimit(self, kind: int) -> tuple[int, int]:
+        limit = self.addresses if kind == self.RLIMIT_AS else self.hard
+        return limit, limit
 
     def setrlimit(self, _: int, limits: tuple[int, int]) -> None:
         if self.refuses:
@@ -260,6 +262,17 @@ def test_the_limit_is_within_what_the_machine_has(
     monkeypatch.setattr(memory_limit.DataLimit, "_spare", lambda _: spare)
     assert memory_limit.DataLimit().hold(limit) == (max(held, 0) if hard < 0 else limit)
     assert machine.held == held
+
+
+@pytest.mark.parametrize(("addresses", "room"), [(-1, 3 * 2**28), (2**20, 2**20 - 2**10), (2**9, 0)])
+def test_the_limit_of_a_shell_bounds_what_a_process_may_take(
+    monkeypatch: pytest.MonkeyPatch, addresses: int, room: int
+) -> None:
+    monkeypatch.setattr(memory_limit, "_resource", Resource(addresses=addresses))
+    monkeypatch.setattr(memory_limit.DataLimit, "_spare", lambda _: 2**30)
+    monkeypatch.setattr(memory_limit.DataLimit, "_pages", lambda _, column: 2**10 if column == 0 else 2**8)
+    assert memory_limit.DataLimit().room() == room
+    assert memory_limit.DataLimit().most() == 2**8 + room
 
 
 def test_a_limit_that_is_refused_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import onnxsmith
 from tests.fixes.harness import Call, Case, helps, parameters
+from tests.graph.test_function_expansion import TWICE, nested
 
 RELU = """
 <ir_version: 10, opset_import: ["": 20]>
@@ -90,6 +91,15 @@ def sparse(path: Path) -> None:
 def large(path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(2**31)
+
+
+def expanding(depth: int) -> Callable[[Path], None]:
+    """Writes a model whose functions call each other twice."""
+
+    def write(path: Path) -> None:
+        path.write_bytes(nested(depth, TWICE).SerializeToString())
+
+    return write
 
 
 CASES = [
@@ -232,6 +242,13 @@ CASES = [
         {"m.onnx": relu("a = Relu(b)", "b = Relu(a)", "y = Add(x, b)")},
         changes={"m.onnx": RELU},
         says=["undo the edit"],
+    ),
+    Case(
+        "model/expands",
+        "onnxsmith inspect m.onnx",
+        {"m.onnx": expanding(30)},
+        changes={"m.onnx": expanding(3)},
+        says=["less often where the model is made"],
     ),
     Case(
         "model/duplicate-name",

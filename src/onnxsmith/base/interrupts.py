@@ -1,5 +1,5 @@
 """Decides what Ctrl-C and SIGTERM do: during imports they end the process; during a command they raise
-KeyboardInterrupt."""
+KeyboardInterrupt. If native code does not let Python raise it, `unanswered_signals.py` ends the process."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.machinery import ExtensionFileLoader
+from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from onnxsmith.base.system import unanswered_signals
 
 INTERRUPTED = 130
 """Exit status of a process that Ctrl-C ended: 128 plus the number of SIGINT, as shells count it."""
@@ -30,6 +33,13 @@ def begin() -> None:
         signal.signal(signal.SIGINT, _stop)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _stop)
+    unanswered_signals.HERE.watch(_clear)
+
+
+def _clear(folder: Path) -> None:
+    from onnxsmith.base import folders  # its imports take longer than the rest of the start
+
+    folders.clear(folder)
 
 
 @contextmanager
@@ -47,6 +57,7 @@ def unwinding() -> Iterator[Callable[[], bool]]:
 
     def unwind(number: int, frame: FrameType | None) -> None:
         came.append(number)
+        unanswered_signals.HERE.answer()
         if _loads_native_module(frame):
             _interrupt_later()
             return

@@ -1,14 +1,18 @@
-"""Turns refusals of the operating system into problems: open files, disk space, permissions."""
+"""Turns refusals of the operating system into problems: memory, open files, disk space, permissions."""
 
 from __future__ import annotations
 
 import errno
+import re
 import shlex
 import tempfile
 from pathlib import Path
 
 from onnxsmith.base import devices
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+
+_SHORTAGE = re.compile(r"std::bad_alloc|can't start new thread|failed to map segment from shared object")
+"""Matches messages of libraries and of the loader that say that memory ran out."""
 
 
 def problem_of(error: BaseException) -> Problem | None:
@@ -17,6 +21,10 @@ def problem_of(error: BaseException) -> Problem | None:
     found: BaseException | None = error
     while found is not None and id(found) not in seen:
         seen.add(id(found))
+        if isinstance(found, MemoryError) or _SHORTAGE.search(str(found)):
+            return _no_memory(found)
+        if isinstance(found, FileNotFoundError) and found.filename is None and not _has_current_folder():
+            return _no_current_folder(found)
         if isinstance(found, OSError) and found.errno in _KINDS:
             return _KINDS[found.errno](found)
         found = found.__cause__ or found.__context__
@@ -82,6 +90,32 @@ def _too_many(error: OSError) -> Problem:
     )
 
 
+def _no_memory(error: BaseException) -> Problem:
+    return Problem(
+        "run/no-memory",
+        "this process got no more memory",
+        why=f"{type(error).__name__}: {error}".removesuffix(": "),
+        fix="end other programs, raise the limit that `ulimit -v` shows, or use a machine with more memory",
+    )
+
+
+def _has_current_folder() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _no_current_folder(error: OSError) -> Problem:
+    return Problem(
+        "run/no-current-folder",
+        "the current folder was removed",
+        why=f"relative paths start there, and the system has no path for it: {error}",
+        fix="change to a folder that exists, and run the command again: `cd`",
+    )
+
+
 def _full(error: OSError) -> Problem:
     return Problem(
         "run/disk-full",
@@ -112,6 +146,7 @@ def _too_long(error: OSError) -> Problem:
 
 
 _KINDS = {
+    errno.ENOMEM: _no_memory,
     errno.EMFILE: _too_many,
     errno.ENFILE: _too_many,
     errno.ENAMETOOLONG: _too_long,

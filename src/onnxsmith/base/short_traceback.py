@@ -1,4 +1,4 @@
-"""Shortens a traceback to the lines of the user that led into this package."""
+"""Shortens a traceback to the lines of the user that led into this package, or to its last line."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 _PACKAGE = f"{Path(__file__).parent.parent}{os.sep}"
 _IPYTHON = f"{os.sep}IPython{os.sep}"
+_HEAD = "Traceback (most recent call last)"
 _MOST = 5
 """Limits the lines, of which the last ones are shown. A choice."""
 
@@ -21,6 +22,11 @@ def user_lines(error: BaseException) -> list[str]:
     )
     own = [frame for frame in frames if _IPYTHON not in frame.filename]
     return [f"{_place(frame)}: {frame.line}" for frame in own[-_MOST:]]
+
+
+def without_traceback(said: str) -> str:
+    """Returns the output of a program; of a Python program that failed, only the last line, which names the error."""
+    return said.strip().splitlines()[-1] if _HEAD in said else said.strip()
 
 
 def _place(frame: traceback.FrameSummary) -> str:

@@ -20,7 +20,6 @@ import dataclasses
 import difflib
 import os
 import shlex
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,12 +30,13 @@ import numpy as np
 import onnx_ir as ir
 import tomli_w
 
-from onnxsmith.base import devices, folders, rooms
+from onnxsmith.base import devices, folders, rooms, user_files
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
 from onnxsmith.editor.steps.base import Step
+from onnxsmith.graph.files import array_files
 from onnxsmith.graph.files.load import load, near_files
 from onnxsmith.graph.files.save import disk_problems
 from onnxsmith.graph.operators import constant_tensors
@@ -136,7 +136,7 @@ def read(path: str | Path) -> list[Step]:
     """
     file = Path(path)
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = user_files.parse_toml(user_files.read_utf8(file))
     except OSError as error:
         raise problem(
             "edit/patch-file",
@@ -145,7 +145,7 @@ def read(path: str | Path) -> list[Step]:
             why=error.strerror or str(error),
             fix=near_files(file) or f"check the path; relative paths start at {Path.cwd()}",
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise problem(
             "edit/patch-file", "the patch file is not TOML", where=str(file), why=str(error), fix=_EXAMPLE
         ) from error
@@ -275,10 +275,10 @@ def _inside(file: str, folder: Path | None) -> Path:
 def _from_file(path: Path) -> np.ndarray[Any, Any]:
     why = "it is no .npy file"
     try:
-        array = np.load(path, allow_pickle=False)
-        if isinstance(array, np.ndarray):
-            return array
-    except (OSError, ValueError, EOFError) as error:
+        file = array_files.ArrayFile(path)
+        if file.names == [""]:
+            return file.array("")
+    except (*array_files.DAMAGED, OSError) as error:
         why = str(error)
     raise problem(
         "edit/patch-file",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
 
 EXAMPLE = 'a plan starts with: models = ["models/*.onnx"], then steps = ["simplify", "check"]'
@@ -39,7 +39,7 @@ def load(file: Path) -> tuple[str, dict[str, Any]]:
         OnnxsmithError: `fleet/plan-file` if the file cannot be read or is not TOML.
     """
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        text = user_files.read_utf8(file)
     except OSError as error:
         why, fix = error.strerror or str(error), "give the path of the plan"
         raise problem("fleet/plan-file", "the plan cannot be read", where=str(file), why=why, fix=fix) from error
@@ -47,8 +47,8 @@ def load(file: Path) -> tuple[str, dict[str, Any]]:
         why, fix = str(error), "save the plan as text in UTF-8"
         raise problem("fleet/plan-file", "the plan is not TOML", where=str(file), why=why, fix=fix) from error
     try:
-        return text, tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return text, user_files.parse_toml(text)
+    except ValueError as error:
         raise _not_toml(file, text.split("\n"), str(error)) from error
 
 

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Self
 
+from onnxsmith.base import user_files
+
 FORMAT = 1
 
 
@@ -81,7 +83,7 @@ class Row:
             ValueError: the text is no row, or another version wrote it.
         """
         try:
-            data = json.loads(text)
+            data = user_files.parse_json(text)
             if data.pop("format") != FORMAT:
                 raise ValueError("another version of onnxsmith wrote it")
             steps = tuple(

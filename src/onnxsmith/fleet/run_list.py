@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from onnxsmith.base import user_files
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.plan import Plan
 from onnxsmith.fleet.store_problems import damaged
@@ -55,7 +56,7 @@ class Run:
             OnnxsmithError: `fleet/store` if the text is no run.
         """
         try:
-            data = json.loads(text)
+            data = user_files.parse_json(text)
             cells = {(model, setting, environment): key for model, setting, environment, key in data.pop("cells")}
             return cls(**data, cells=cells)
         except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -90,4 +90,11 @@ def _existing(files: Sequence[str | Path]) -> list[Path]:
                 where=str(path),
                 fix=near_files(path) or f"check the path; relative paths start at {Path.cwd()}",
             )
+        if not path.is_file():
+            raise problem(
+                "model/not-a-file",
+                "this is a pipe or a device, and not a file",
+                where=str(path),
+                fix="give the path of a file",
+            )
     return paths

@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import first_few, several
 
@@ -127,9 +128,9 @@ def read(path: str | Path) -> tuple[str, ...]:
             fix="correct the path; `quantize` with --keep-list, and `bisect` with -o, write one",
         )
     try:
-        content = file.read_text(encoding="utf-8")
+        content = user_files.read_utf8(file)
         if file.suffix == ".json":
-            held = json.loads(content)
+            held = user_files.parse_json(content)
             names = _names(_listed(held))
             settings = _names([prefix + held[key] for prefix, key in _KEYS.items() if key in held])
             return tuple(Entry.of(one, file) for one in (*settings, *names))
@@ -191,7 +192,7 @@ def _name(line: str) -> str:
     for kind in _KINDS:
         if line.startswith(kind):
             return kind + _name(line[len(kind) :].strip())
-    return str(json.loads(line)) if line.startswith('"') else line
+    return str(user_files.parse_json(line)) if line.startswith('"') else line
 
 
 _MOST = 10

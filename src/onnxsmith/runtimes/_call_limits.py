@@ -184,7 +184,8 @@ def beyond(limit: int, *, is_free: bool, of_plan: bool) -> str:
     if not limit:
         return "more memory than the machine has"
     if is_free:
-        return f"more than {size(limit)}: the share of this machine's free memory that the process may use"
+        share = "the share of this machine's free memory that the process may use, within `ulimit -v`"
+        return f"more than {size(limit)}: {share}"
     by = "memory_limit of the plan" if of_plan else MEMORY if os.environ.get(MEMORY, "").strip() else ""
     return f"more than the {size(limit)} that {f'{by} allows' if by else 'the process may use'}"
 
@@ -206,6 +207,7 @@ def perhaps_short(limit: int) -> str:
     """Returns further advice for a crash without a message: a library may also crash because it gets no memory."""
     if not limit:
         return ""
+    limit = in_force(limit)
     return f"; if memory was short (the process may use {size(limit)}), {_more(limit, of_plan=OF_PLAN in os.environ)}"
 
 

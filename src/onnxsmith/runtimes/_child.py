@@ -21,6 +21,7 @@ from typing import IO, Any, Protocol
 import onnxsmith
 from onnxsmith.base import folders
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.short_traceback import without_traceback
 from onnxsmith.base.system import children, memory_limit, usage
 from onnxsmith.runtimes import _call_limits, _wire
 from onnxsmith.runtimes.base import Outputs, Value
@@ -112,7 +113,7 @@ class Child:
         except BaseException as error:
             self._process.kill()  # an unread answer would be read as the answer to the next question
             if isinstance(error, _wire.TooLargeError):
-                raise _call_limits.shortage(self.what, request["memory"], _request(request), str(error)) from error
+                raise self._shortage(request, str(error)) from error
             raise
         finally:
             stop.cancel()
@@ -134,7 +135,7 @@ class Child:
                 fix="make every call inside the session's with block, or prepare the model again",
             )
         _wire.send(questions, _wire.encode(request, values))
-        return _wire.receive(answers, most=request.get("memory", 0) // _OF_ANSWER)
+        return _wire.receive(answers, most=_call_limits.in_force(request.get("memory", 0)) // _OF_ANSWER)
 
     def _late(self, request: dict[str, Any], time_limit: float | None) -> OnnxsmithError:
         return problem(
@@ -155,11 +156,13 @@ class Child:
         self._stderr.seek(max(0, self._stderr.tell() - _READ))
         said = _last_words(self._stderr.read().decode(errors="replace"))
         if _call_limits.is_shortage(said):
-            asked = request.get("memory", 0)
-            limit = _call_limits.in_force(asked)
-            return _call_limits.shortage(self.what, limit, _request(request), said, asked=asked)
+            return self._shortage(request, said)
         why = f"its output: {said}" if said else "a native crash, without a message"
         return _crash(f"{self.what} crashed ({children.cause_of_end(code)})", request, why)
+
+    def _shortage(self, request: dict[str, Any], said: str) -> OnnxsmithError:
+        asked = request.get("memory", 0)
+        return _call_limits.shortage(self.what, _call_limits.in_force(asked), _request(request), said, asked=asked)
 
     @property
     def pid(self) -> int:
@@ -230,9 +233,9 @@ class _Stop:
 
 
 def _last_words(said: str) -> str:
-    """Returns the message of a Rust panic, else the end of the output."""
+    """Returns the message of a Rust panic, the last line of a traceback, else the end of the output."""
     panic = _PANIC.search(said)
-    return " ".join(panic[0].split()) if panic is not None else said.strip()[-_TAIL:]
+    return " ".join(panic[0].split()) if panic is not None else without_traceback(said)[-_TAIL:]
 
 
 def _request(request: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.runtimes.base import Outputs
 from onnxsmith.verification.metrics.base import widen
@@ -153,7 +154,7 @@ def _unreadable(text: str) -> OnnxsmithError:
 def of_model(model: ir.Model) -> Free:
     """Returns the freedoms that the file's metadata has; none if they cannot be read."""
     try:
-        found = json.loads(model.metadata_props.get(KEY, "[]"))
+        found = user_files.parse_json(model.metadata_props.get(KEY, "[]"))
         return read([str(text) for text in found] if isinstance(found, list) else [])
     except (ValueError, OnnxsmithError):
         return Free()

@@ -26,6 +26,7 @@ from onnxsmith.viewer.numbering import in_order
 _WEIGHTS = {"model/external-missing", "model/external-damaged"}
 _SHOWN = _WEIGHTS | {
     "model/cyclic", "model/unsorted", "model/undefined-input", "model/undefined-output", "model/no-graph",
+    "model/expands",
 }  # fmt: skip
 """Names the problems of graphs that can still be drawn."""
 MISSING, UNDEFINED, EARLY, CYCLE = "reads missing weights", "reads what nothing makes", "stands too early", "in a cycle"

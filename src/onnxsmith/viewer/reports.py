@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path, PurePath
 from typing import Any
 
-from onnxsmith.base import rooms
+from onnxsmith.base import rooms, user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import ModelFile, Part, Report
 from onnxsmith.base.report.parts.capture import Program
@@ -65,7 +65,7 @@ def read(source: str | Path | Report) -> Given:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise OSError(f"the file has more than {_MOST_BYTES >> 20} MB")
-        text = path.read_text(encoding="utf-8")
+        text = user_files.read_utf8(path)
     except UnicodeDecodeError as error:
         raise problem(
             "report/unreadable",

@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from onnxsmith._version import __version__
-from onnxsmith.base import rooms
+from onnxsmith.base import rooms, user_files
 from onnxsmith.base.printable import DATA, json_printable, limited
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.case import Case
@@ -253,7 +253,7 @@ class Report:
         """
         data: Any = None
         try:
-            data = json.loads(text)
+            data = user_files.parse_json(text)
             if type(data["schema"]) is not int or data["schema"] != SCHEMA_VERSION:
                 raise ValueError(f"schema {data['schema']}, this version reads {SCHEMA_VERSION}")
             kinds = _part_kinds()

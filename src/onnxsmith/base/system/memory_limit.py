@@ -20,6 +20,10 @@ _OF_FREE = 0.75
 """Share of the free memory that one more process may take."""
 
 
+_ADDRESSES, _PRIVATE = 0, 5
+"""Columns of `/proc/self/statm`: all addresses of a process, and its private writable memory (proc(5))."""
+
+
 class MemoryLimit(ABC):
     """Keeps processes from taking more memory than they may."""
 
@@ -32,8 +36,13 @@ class MemoryLimit(ABC):
         force, 0 for none."""
 
     def most(self) -> int | None:
-        """Returns the bytes that this process may take now: what it has, and a share of the free memory. Returns None
-        if the system does not tell, or knows no limit."""
+        """Returns the bytes that this process may take now: what it has, and its `room`. Returns None if the system
+        does not tell, or knows no limit."""
+        return None
+
+    def room(self) -> int | None:
+        """Returns the bytes that this process may take in addition: a share of the free memory, within the limits of
+        its shell. Returns None if the system does not tell."""
         return None
 
     def hold_child(self, pid: int, limit: int) -> None:  # noqa: B027 — most systems set no limit
@@ -58,8 +67,17 @@ class DataLimit(MemoryLimit):
         return limit
 
     def most(self) -> int | None:
-        own, spare = self._own(), self._spare()
-        return None if own is None or spare is None else own + int(_OF_FREE * spare)
+        own, room = self._own(), self.room()
+        return None if own is None or room is None else own + room
+
+    def room(self) -> int | None:
+        assert _resource is not None
+        spare = self._spare()
+        found = [] if spare is None else [int(_OF_FREE * spare)]
+        limit, taken = _resource.getrlimit(_resource.RLIMIT_AS)[0], self._pages(_ADDRESSES)  # `ulimit -v`
+        if limit != _resource.RLIM_INFINITY and taken is not None:
+            found.append(max(0, limit - taken))
+        return min(found, default=None)
 
     def hold_child(self, pid: int, limit: int) -> None:
         assert _resource is not None
@@ -72,8 +90,14 @@ class DataLimit(MemoryLimit):
 
     def _own(self) -> int | None:
         """Returns the bytes of private writable memory of this process; None if `/proc` is not mounted."""
+        return self._pages(_PRIVATE)
+
+    def _pages(self, column: int) -> int | None:
+        """Returns the bytes of a column of `/proc/self/statm`; None if `/proc` is not mounted."""
         with contextlib.suppress(OSError):
-            return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * os.sysconf("SC_PAGE_SIZE")
+            return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[column]) * os.sysconf(
+                "SC_PAGE_SIZE"
+            )
         return None
 
     def _spare(self) -> int | None:

@@ -114,15 +114,14 @@ def selector(text: str) -> Any:
     Raises:
         OnnxsmithError: `edit/selector` for a table that is not TOML.
     """
-    import tomllib
-
+    from onnxsmith.base import user_files
     from onnxsmith.base.problem import problem
 
     if not text.lstrip().startswith("{"):
         return text
     try:
-        return tomllib.loads(f"selector = {text}")["selector"]
-    except tomllib.TOMLDecodeError as error:
+        return user_files.parse_toml(f"selector = {text}")["selector"]
+    except ValueError as error:
         raise problem(
             "edit/selector",
             f"{text!r} is no table",

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from onnxsmith.base import user_files
 from onnxsmith.base.folders import replacing
 from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.parts.measurements import Regression, Regressions
@@ -86,7 +87,7 @@ def read(path: Path, command: str) -> Baseline:
         OnnxsmithError: `bench/baseline` if the file is missing, or was not written by `save`.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = user_files.parse_json(user_files.read_utf8(path))
         if data["format"] != FORMAT:
             raise ValueError(f"format {data['format']}, but this version reads {FORMAT}")
         subjects = tuple(
@@ -125,7 +126,7 @@ def _fix(path: Path, command: str) -> str:
 
 def _is_ours(path: Path) -> bool:
     try:
-        return {"format", "machine", "subjects"} <= set(json.loads(path.read_text(encoding="utf-8")))
+        return {"format", "machine", "subjects"} <= set(user_files.parse_json(user_files.read_utf8(path)))
     except (OSError, ValueError, TypeError):
         return False
 

@@ -17,7 +17,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith._version import __version__
-from onnxsmith.base import folders
+from onnxsmith.base import folders, user_files
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import Problem, problem
@@ -468,7 +468,7 @@ def _listed(index: Path) -> dict[str, str] | None:
     """Returns the digests in an index by the file's path in the bundle; None if the file is not the index of a
     bundle."""
     try:
-        held = json.loads(index.read_text(encoding="utf-8"))
+        held = user_files.parse_json(user_files.read_utf8(index))
         files = held["files"]
         return dict(files) if held["format"] == 1 and "form" in held else None
     except (OSError, ValueError, KeyError, TypeError):

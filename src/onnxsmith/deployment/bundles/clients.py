@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from onnxsmith.base import folders
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.target_checks import BundleCheck
+from onnxsmith.base.short_traceback import without_traceback
 from onnxsmith.base.system import children, memory_limit
 from onnxsmith.base.words import several
 from onnxsmith.runtimes import _call_limits
@@ -113,7 +114,7 @@ def failed(name: str, client: str, finished: Finished, content: Content | None =
         "bundle/client-failed",
         f"{client} cannot run the {name}",
         where=name,
-        why=said or children.cause_of_end(finished.status),
+        why=without_traceback(said) or children.cause_of_end(finished.status),
         fix=_remedy(said, content, late=finished.late),
     )
 

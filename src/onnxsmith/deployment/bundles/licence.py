@@ -6,6 +6,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import problem
 from onnxsmith.deployment.bundles.identifiers import python
 
@@ -20,7 +21,7 @@ def given(file: str | Path | None) -> bytes | None:
     if file is None:
         return None
     try:
-        text = Path(file).read_bytes()
+        text = user_files.read_bytes(Path(file))
         text.decode("utf-8")
     except (OSError, ValueError) as error:
         raise problem(

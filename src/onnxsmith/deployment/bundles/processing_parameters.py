@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
 
 COLOURS = ("rgb", "bgr", "grey")
@@ -69,7 +69,7 @@ def parameters(given: Mapping[str, Any], file: str | Path | None = None) -> Para
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        held = tomllib.loads(file.read_text(encoding="utf-8"))
+        held = user_files.parse_toml(user_files.read_utf8(file))
     except (OSError, ValueError) as error:
         raise problem(
             "bundle/settings",
@@ -136,7 +136,7 @@ def _one_of(allowed: tuple[str, ...]) -> Any:
 
 def _labels(value: Any) -> tuple[str, ...]:
     if isinstance(value, str | Path):
-        return tuple(Path(value).read_text(encoding="utf-8").removesuffix("\n").split("\n"))
+        return tuple(user_files.read_utf8(Path(value)).removesuffix("\n").split("\n"))
     return tuple(str(item) for item in value)
 
 

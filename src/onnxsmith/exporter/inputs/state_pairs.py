@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx_ir as ir
+
+from onnxsmith.base import user_files
 
 if TYPE_CHECKING:
     from onnxsmith.graph.structure.signature import Port
@@ -69,7 +70,7 @@ def stored(model: ir.Model) -> tuple[Stored, ...]:
     """Returns the pairs in the metadata of a file; empty if it has none, or if they cannot be read."""
     text = model.metadata_props.get(METADATA)
     try:
-        found = json.loads(text) if text else []
+        found = user_files.parse_json(text) if text else []
         return tuple(Stored(str(one["input"]), str(one["output"]), _first(one)) for one in found)
     except (KeyError, TypeError, ValueError, AttributeError):  # metadata that something else wrote
         return ()

@@ -3,7 +3,6 @@ export."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import first_few
 
@@ -57,7 +57,7 @@ _MOST = 4
 def _read(kept: str | Path | Mapping[str, Mapping[str, list[int]]]) -> dict[str, Axes]:
     if isinstance(kept, str | Path):
         try:
-            found: Any = json.loads(Path(kept).read_text(encoding="utf-8"))
+            found: Any = user_files.parse_json(user_files.read_utf8(Path(kept)))
         except (OSError, ValueError) as error:
             raise problem(
                 "input/unreadable",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from onnxsmith.base import user_files
 from onnxsmith.graph.structure.dim_ranges import Range
 
 _BATCH, _LENGTH, _NEW, _PIXELS, _SAMPLES = 2, 8, 3, 224, 16000
@@ -244,5 +244,5 @@ def part(config: Any, *names: str) -> Any:
 def read(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, Any] = user_files.parse_json(user_files.read_utf8(path))
     return found

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from onnxsmith.base import devices, folders
+from onnxsmith.base import devices, folders, user_files
 from onnxsmith.base.clock import advance, stage
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import problem
@@ -113,7 +113,7 @@ def _foreign(folder: Path) -> str:
     if not present:
         return ""
     try:
-        index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
+        index = user_files.parse_json(user_files.read_utf8(folder / _INDEX))
         listed = {*index["files"], _INDEX} if index["format"] == _FORMAT else None
     except (OSError, ValueError, KeyError, TypeError):
         listed = None

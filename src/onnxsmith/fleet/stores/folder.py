@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.fleet.row import Outcome, Row, Summary
 from onnxsmith.fleet.run_list import Run
@@ -37,7 +38,7 @@ class FolderStore(Store):
         if head is None:
             return
         try:
-            version = json.loads(head)["format"]
+            version = user_files.parse_json(head)["format"]
         except (ValueError, KeyError, TypeError) as error:
             raise damaged(f"{address.rstrip('/')}/store.json", str(error)) from error
         if not isinstance(version, int) or version > FORMAT:
@@ -78,7 +79,7 @@ class FolderStore(Store):
         with self._refusing():
             head, is_whole = self._files.first_line(_row_name(key))
         try:
-            named, outcome, headline, problem, seconds = json.loads(head)
+            named, outcome, headline, problem, seconds = user_files.parse_json(head)
             _refuse_other_key(named, key)
             if not is_whole:
                 raise ValueError("its end is missing")

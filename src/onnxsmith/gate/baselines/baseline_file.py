@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from onnxsmith.base import devices
+from onnxsmith.base import devices, user_files
 from onnxsmith.base.clock import stage
 from onnxsmith.base.folders import replacing
 from onnxsmith.base.limits import refuse_missing
@@ -134,7 +134,7 @@ class _Data:
 
 def _text(path: Path, models: Sequence[str | Path]) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return user_files.read_utf8(path)
     except FileNotFoundError as error:
         raise problem(
             "gate/no-baseline",
@@ -155,7 +155,7 @@ def _data(path: Path, written: str) -> _Data:
     from pydantic import TypeAdapter  # slow to import
 
     try:
-        data = json.loads(written)
+        data = user_files.parse_json(written)
         found = data["format"]
         if type(found) is int and found > FORMAT:
             raise problem(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from onnxsmith.base.folders import replacing
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.files import array_files
 
 
 class Content:
@@ -49,7 +50,8 @@ def read(path: Path, names: set[str]) -> Content:
     """Reads the entries with these names.
 
     Raises:
-        OnnxsmithError: `gate/baseline-data` if the file is missing or damaged, or an entry is missing or changed.
+        OnnxsmithError: `gate/baseline-data` if the file is missing or damaged, or an entry is missing or changed;
+            `input/too-large` if this process has no memory for the entries.
     """
     held = {}
     try:
@@ -57,7 +59,11 @@ def read(path: Path, names: set[str]) -> Content:
             lacking = names - set(archive.namelist())
             if lacking:
                 raise _damaged(path, f"the file has no entry {min(lacking)}")
-            for name in sorted(names):
+            entries = {name: archive.getinfo(name) for name in sorted(names)}
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries.values()):
+                raise _damaged(path, "an entry is compressed, but onnxsmith writes no compressed entries")
+            array_files.refuse_large(path, {name: entry.file_size for name, entry in entries.items()})
+            for name in entries:
                 held[name] = archive.read(name)
                 if hashlib.sha256(held[name]).hexdigest() != name:
                     raise _damaged(

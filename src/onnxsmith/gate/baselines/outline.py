@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base import user_files
 from onnxsmith.base.words import shortened
 from onnxsmith.gate.baselines.digests import of_each_node, tensor_digest, weight_of
 from onnxsmith.graph.reading.exact_text import attribute_text
@@ -140,6 +141,11 @@ def blocks(values: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
         yield values[at : at + step]
 
 
+_LARGEST = 2**28
+"""Limits the bytes of an outline that is read, of which more are cut off. A choice: large models have some 100,000
+nodes, of 100 bytes each."""
+
+
 def to_bytes(made: Outline) -> bytes:
     """Returns the outline as it is stored: compressed JSON."""
     data = [made.opsets, [astuple(one) for one in made.nodes], [astuple(one) for one in made.weights]]
@@ -150,7 +156,7 @@ def from_bytes(stored: bytes) -> Outline | None:
     """Returns the outline that `to_bytes` stored; None for bytes that this version cannot read: an outline only names
     what other digests show."""
     try:
-        opsets, nodes, weights = json.loads(zlib.decompress(stored))
+        opsets, nodes, weights = user_files.parse_json(zlib.decompressobj().decompress(stored, _LARGEST))
         return Outline(opsets, tuple(NodeLine(*one) for one in nodes), tuple(WeightUse(*one) for one in weights))
     except (zlib.error, ValueError, TypeError):
         return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import problem
 from onnxsmith.graph.files import digest
 from onnxsmith.graph.files.save import named_data
@@ -37,7 +37,7 @@ def whole(path: Path) -> Iterator[Path]:
 def _arrays(patch: Path) -> Iterator[str]:
     """Yields the names of files in a TOML file: the values of its keys `file`."""
     try:
-        tables: list[Any] = [tomllib.loads(patch.read_text(encoding="utf-8"))]
+        tables: list[Any] = [user_files.parse_toml(user_files.read_utf8(patch))]
     except ValueError:  # the command says what is wrong with the file
         return
     while tables:

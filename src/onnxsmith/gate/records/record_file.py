@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base import user_files
 from onnxsmith.base.folders import replacing
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files.save import disk_problems
@@ -92,7 +93,7 @@ def read(file: Path) -> Record:
         OnnxsmithError: `record/not-found`, `record/unreadable`, `record/newer`.
     """
     try:
-        content = file.read_bytes().decode(errors="surrogateescape")
+        content = user_files.read_bytes(file).decode(errors="surrogateescape")
     except FileNotFoundError as error:
         raise problem(
             "record/not-found",
@@ -104,7 +105,7 @@ def read(file: Path) -> Record:
     except OSError as error:
         raise _unreadable(file, f"the file cannot be read: {error.strerror}") from error
     try:
-        return _parsed(json.loads(content), file)
+        return _parsed(user_files.parse_json(content), file)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:  # pydantic's is a ValueError
         raise _unreadable(file, _mistake(error)) from error
 
@@ -112,7 +113,9 @@ def read(file: Path) -> Record:
 def is_record(file: Path) -> bool:
     """Whether the file is a record, of any version."""
     try:
-        return re.match(re.escape(_KIND), json.loads(file.read_bytes())["predicateType"]) is not None
+        return (
+            re.match(re.escape(_KIND), user_files.parse_json(user_files.read_bytes(file))["predicateType"]) is not None
+        )
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return False
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
+from onnxsmith.base.short_traceback import without_traceback
 from onnxsmith.base.system import children
 from onnxsmith.gate.records import record_file
 from onnxsmith.gate.records.record_file import Record
@@ -45,7 +46,7 @@ def replayed(record: Record, file: Path, folder: Path) -> Replay:
         [sys.executable, "-P", "-c", _BOOT.format(module=_MODULE, paths=paths, folder=str(folder))], record.root(file)
     )
     if not (folder / ANSWER).exists():
-        raise _failed(record, said[-_TAIL:])
+        raise _failed(record, without_traceback(said)[-_TAIL:])
     answer = json.loads((folder / ANSWER).read_text(encoding="utf-8"))
     if not (folder / RECORD).exists():
         report = Report.from_json(json.dumps(answer["report"]))

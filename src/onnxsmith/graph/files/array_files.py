@@ -1,4 +1,4 @@
-"""Writes arrays to `.npz` and `.safetensors` files.
+"""Writes arrays to `.npz` and `.safetensors` files, and reads `.npz` and `.npy`.
 
 An `.npz` is a zip archive of numpy's `.npy` files (numpy.lib.format). A `.safetensors` has eight bytes with the length
 of a JSON head, the head, and the values: https://github.com/huggingface/safetensors#format.
@@ -7,14 +7,21 @@ of a JSON head, the head, and the values: https://github.com/huggingface/safeten
 from __future__ import annotations
 
 import json
+import math
 import re
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from onnxsmith.base import user_files
+from onnxsmith.base.problem import problem
+from onnxsmith.base.system import memory_limit
 
 SAFETENSORS_CODES = {
     "float": "F32", "double": "F64", "float16": "F16", "bfloat16": "BF16", "bool": "BOOL",
@@ -22,6 +29,12 @@ SAFETENSORS_CODES = {
     "float8e4m3fn": "F8_E4M3", "float8e5m2": "F8_E5M2",
 }  # fmt: skip
 """Maps ONNX's names of dtypes, in small letters, to the codes that every reader of the format knows."""
+
+_MAGIC, _ZIP, _PICKLE = b"\x93NUMPY", b"PK", b"\x80"
+_OBJECTS = "it holds pickled objects, which are not read: reading them can run code"
+
+DAMAGED = (ValueError, ArithmeticError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
+"""Lists the errors that a damaged file of arrays raises when it is read."""
 
 
 INDEX = "onnxsmith.json"
@@ -87,3 +100,124 @@ def free_key(wish: str, taken: set[str]) -> str:
         key = f"{wish}#{number}"
     taken.add(key)
     return key
+
+
+class ArrayFile:
+    """A `.npz` or `.npy` whose heads were read: the dtype, shape and size of every array are known before any value is
+    read. Reads no pickled objects.
+
+    Raises:
+        OSError, and those of `DAMAGED`: the file cannot be read, holds something else, or a head and its values have
+            different sizes.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        user_files.refuse_special(path)
+        with path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+        self._is_archive = start.startswith(_ZIP)
+        if start.startswith(_PICKLE):
+            raise ValueError(_OBJECTS)
+        if self._is_archive:
+            self._sizes = self._heads()
+        elif start == _MAGIC:
+            with path.open("rb") as file:
+                self._sizes = {"": _declared(file, path.stat().st_size, is_alone=False)}
+        else:
+            raise ValueError("it is neither an .npz nor an .npy, whatever its name")
+
+    @property
+    def names(self) -> list[str]:
+        """Returns the names of the arrays; "" for the one array of a `.npy`."""
+        return list(self._sizes)
+
+    def array(self, name: str) -> npt.NDArray[Any]:
+        """Returns one array.
+
+        Raises:
+            OnnxsmithError: `input/too-large` if this process has no memory for it.
+        """
+        refuse_large(self.path, {name: self._sizes[name]})
+        return self._read(name)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Returns all arrays by name.
+
+        Raises:
+            OnnxsmithError: `input/too-large` if this process has no memory for all of them.
+        """
+        refuse_large(self.path, self._sizes)
+        return {name: self._read(name) for name in self._sizes}
+
+    def _heads(self) -> dict[str, int]:
+        sizes: dict[str, int] = {}
+        with zipfile.ZipFile(self.path) as archive:
+            for entry in archive.infolist():
+                name = entry.filename.removesuffix(".npy")
+                if entry.is_dir() or name in sizes:
+                    raise ValueError(
+                        f"its entry {entry.filename!r} is {'a folder' if entry.is_dir() else 'there twice'}"
+                    )
+                if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise ValueError(f"its entry {entry.filename!r} has a compression that numpy does not write")
+                try:
+                    with archive.open(entry) as file:
+                        sizes[name] = _declared(file, entry.file_size, is_alone=True)
+                except ValueError as error:
+                    raise ValueError(f"its entry {entry.filename!r}: {error}") from error
+        return sizes
+
+    def _read(self, name: str) -> npt.NDArray[Any]:
+        if not self._is_archive:
+            with self.path.open("rb") as file:
+                return np.lib.format.read_array(file, allow_pickle=False)
+        with zipfile.ZipFile(self.path) as archive:
+            held = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+            with archive.open(held[name]) as file:
+                return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def refuse_large(path: Path, sizes: Mapping[str, int]) -> None:
+    """Refuses arrays, of these bytes by name, that together need more memory than this process may take.
+
+    Raises:
+        OnnxsmithError: `input/too-large`.
+    """
+    room, whole = memory_limit.HERE.room(), sum(sizes.values())
+    if room is None or whole <= room:
+        return
+    largest = max(sizes, key=lambda name: sizes[name])
+    raise problem(
+        "input/too-large",
+        f"the arrays have {whole:,} bytes when they are read; this process may take {room:,} more",
+        where=str(path),
+        why=f"the largest array{largest and f', {largest!r},'} has {sizes[largest]:,} bytes, the file "
+        f"{path.stat().st_size:,}. The limit is three quarters of the free memory, or what `ulimit -v` leaves",
+        fix="give fewer or smaller arrays in a file; or end other programs, raise the limit that `ulimit -v` shows, or "
+        "use a machine with more memory",
+    )
+
+
+def _declared(file: IO[bytes], size: int, *, is_alone: bool) -> int:
+    """Reads the head of an array, and returns the bytes of its values. `size` are the bytes that there are with the
+    head; if the array `is_alone`, they have to be those of the array.
+
+    Raises:
+        ValueError: there is no head, it holds objects, or the values have another size.
+    """
+    try:
+        version = np.lib.format.read_magic(file)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+        shape, _, dtype = read(file)
+    except (*DAMAGED, LookupError, SyntaxError, MemoryError, RecursionError, TokenError) as error:
+        raise ValueError("it does not begin with the head of an array of numbers") from error
+    if dtype.hasobject:
+        raise ValueError(_OBJECTS)
+    if any(count < 0 for count in shape) or not dtype.itemsize:
+        raise ValueError(f"its head declares the shape {shape} of {dtype}")
+    declared: int = math.prod(shape) * dtype.itemsize
+    there = size - file.tell()
+    if declared > there or (is_alone and declared < there):
+        raise ValueError(f"its head declares {declared:,} bytes of values, and there are {there:,}")
+    return declared

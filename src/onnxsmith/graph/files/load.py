@@ -24,7 +24,7 @@ from google.protobuf.message import DecodeError
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files import external, tensor_validation
-from onnxsmith.graph.structure import name_validation, sparse, utf8_checks
+from onnxsmith.graph.structure import function_expansion, name_validation, sparse, utf8_checks
 from onnxsmith.graph.structure.file_change import message_change
 
 PROTOBUF_LIMIT = 2**31 - 1
@@ -129,6 +129,7 @@ def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) 
     try:
         _check_versions(proto, where)
         kinds = name_validation.check(proto, where)
+        function_expansion.refuse_endless(proto, where)
         outside = tensor_validation.check(proto, where)
         if kinds.sparse:
             sparse.check_all(proto, where)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
 
 KEY = "onnxsmith.dim_ranges"
@@ -173,7 +174,7 @@ def _meant(text: str) -> str:
 def ranges(model: ir.Model) -> dict[str, Range]:
     """Returns the range of each dimension that has one; empty for metadata that cannot be read."""
     try:
-        found = json.loads(model.metadata_props.get(KEY, "{}"))
+        found = user_files.parse_json(model.metadata_props.get(KEY, "{}"))
         read_ = read({str(name): str(text) for name, text in found.items()}) if isinstance(found, dict) else {}
     except (ValueError, OnnxsmithError):
         return {}

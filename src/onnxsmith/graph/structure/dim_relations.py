@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 
 import onnx_ir as ir
 
+from onnxsmith.base import user_files
+
 KEY = "onnxsmith.dims"
 """Names the metadata property of the model: a JSON object from the name to the expression."""
 
@@ -17,7 +19,7 @@ KEY = "onnxsmith.dims"
 def relations(model: ir.Model) -> dict[str, str]:
     """Returns the expression of each name that follows from other names; empty for metadata that cannot be read."""
     try:
-        found = json.loads(model.metadata_props.get(KEY, "{}"))
+        found = user_files.parse_json(model.metadata_props.get(KEY, "{}"))
     except ValueError:
         return {}
     return {name: str(expression) for name, expression in found.items()} if isinstance(found, dict) else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import several
 from onnxsmith.exporter import factory
+from onnxsmith.graph.files.load import near_files
 from onnxsmith.precision.data.base import Kind, Reading, Sample
 from onnxsmith.verification.inputs.input_files import IMAGES, read_image, read_npz
 
@@ -122,8 +125,17 @@ def _table(folder: Path) -> dict[str, Any]:
     file = folder / LABELS
     if not file.is_file():
         return {}
-    with file.open(newline="", encoding="utf-8") as lines:
+    try:
+        lines = io.StringIO(user_files.read_utf8(file), newline="")
         return {row[0]: _label(row[1]) for row in csv.reader(lines) if len(row) > 1}
+    except (OSError, ValueError, csv.Error) as error:
+        raise problem(
+            "quantize/labels",
+            f"{LABELS} cannot be read",
+            where=str(file),
+            why=str(error),
+            fix="write it in UTF-8, with a line FILE,LABEL for each image",
+        ) from error
 
 
 def _refuse_stale(table: dict[str, Any], names: set[str], folder: Path) -> None:
@@ -158,16 +170,30 @@ class Lines(Kind):
 
     def samples(self, given: Any, reading: Reading) -> Iterator[Sample]:
         path = Path(given)
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    yield _sample(line, path, number, reading)
+        for number, line in enumerate(_lines(path), 1):
+            if line.strip():
+                yield _sample(line, path, number, reading)
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        user_files.refuse_special(path)
+        with path.open(encoding="utf-8-sig") as lines:
+            yield from lines
+    except (OSError, UnicodeDecodeError) as error:
+        raise problem(
+            "quantize/data",
+            "the lines cannot be read",
+            where=str(path),
+            why=str(error),
+            fix=near_files(path) or "give the path of a text file in UTF-8, with an object in JSON on each line",
+        ) from error
 
 
 def _sample(line: str, path: Path, number: int, reading: Reading) -> Sample:
     name = f"{path.name}:{number}"
     try:
-        record = json.loads(line)
+        record = user_files.parse_json(line)
     except ValueError as error:
         raise problem("quantize/data", "a line is not JSON", where=f"{path}:{number}", why=str(error),
             fix=f"write {_example(reading)} on one line",

@@ -16,6 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.graph.files import array_files
 from onnxsmith.graph.structure import provenance
 from onnxsmith.precision.pruning.channel_links import Indices, static
 from onnxsmith.precision.pruning.moved_weights import Moved
@@ -240,9 +241,8 @@ def _refuse_shape(parameter: str, name: str, shape: tuple[int, ...], stored: tup
 
 def _arrays(path: Path) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as held:
-            return {name: held[name] for name in held.files}
-    except (OSError, ValueError, AttributeError, EOFError) as error:
+        return array_files.ArrayFile(path).arrays()
+    except (*array_files.DAMAGED, OSError) as error:
         raise _unfit(
             "the saliency cannot be read",
             f"{path}: {error}"[:200],

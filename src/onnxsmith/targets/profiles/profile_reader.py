@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import problem
 from onnxsmith.graph.files.load import near_files
 from onnxsmith.targets.profiles import mistakes
@@ -56,7 +57,7 @@ def read(path: str | Path) -> Profile:
     """
     file = Path(path)
     try:
-        text = file.read_text(encoding="utf-8")
+        text = user_files.read_utf8(file)
     except (OSError, UnicodeDecodeError) as error:
         near = mistakes.near_names(str(path), built_in())
         raise problem(
@@ -76,8 +77,8 @@ def parsed(text: str, where: str, id_: str = "") -> Profile:
         OnnxsmithError: the errors of `read`.
     """
     try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        content = user_files.parse_toml(text)
+    except ValueError as error:
         raise problem(
             "profile/unreadable", "the profile is not TOML", where=where, why=str(error), fix=_START
         ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -38,17 +37,13 @@ class Reader:
     """Reads an `.npz` file without pickled objects."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        with zipfile.ZipFile(path) as held:
-            names = held.namelist()
-        self.keys = {name.removesuffix(".npy") for name in names} - {ABOUT}
+        self._file = array_files.ArrayFile(path)
+        self.keys = {*self._file.names} - {ABOUT}
 
     def about(self) -> str:
         """Returns the JSON text."""
-        return bytes(self.array(ABOUT)).decode()
+        return bytes(self._file.array(ABOUT)).decode()
 
     def array(self, key: str) -> Array:
         """Returns the array of this key."""
-        with zipfile.ZipFile(self._path) as held, held.open(f"{key}.npy") as entry:
-            found: Array = np.lib.format.read_array(entry, allow_pickle=False)
-            return found
+        return self._file.array(key)

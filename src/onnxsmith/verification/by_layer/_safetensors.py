@@ -6,7 +6,6 @@ in memory. Reading maps the file into memory.
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxsmith.base import user_files
 from onnxsmith.graph.files.array_files import SAFETENSORS_CODES, safetensors_start
 from onnxsmith.runtimes._dtypes import name_of, numpy_dtype
 from onnxsmith.runtimes.base import Array
@@ -61,7 +61,7 @@ class Reader:
             length = int.from_bytes(file.read(8), "little")
             if size < 8 or length > min(size - 8, _LONGEST):
                 raise ValueError("the file ends inside its header")
-            head = json.loads(file.read(length))
+            head = user_files.parse_json(file.read(length))
         self._path, self._start = path, 8 + length
         self._about = head.pop("__metadata__", {})["onnxsmith"]
         self._head = {key: self._checked(item, size - self._start) for key, item in head.items()}

@@ -22,7 +22,7 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from onnxsmith.base import devices, folders
+from onnxsmith.base import devices, folders, user_files
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files.array_files import free_key, member
@@ -106,6 +106,8 @@ class Bundle:
             found = [
                 _restored(self._store.array(key), dtype) for key, dtype in zip(entry.keys, entry.dtypes, strict=True)
             ]
+        except OnnxsmithError:
+            raise
         except Exception as error:
             raise _unreadable(self._where, f"{name}: {type(error).__name__}: {error}") from error
         if entry.kind == "list":
@@ -206,7 +208,7 @@ def read(path: Path) -> Bundle:
     """
     try:
         store = (_npz.Reader if path.suffix == ".npz" else _safetensors.Reader)(path)
-        text = json.loads(store.about())
+        text = user_files.parse_json(store.about())
         if text["format"] != FORMAT:
             raise ValueError(f"format {text['format']}, this version reads {FORMAT}")
         about = About(**{name: text["about"][name] for name in About.__dataclass_fields__})
@@ -247,7 +249,7 @@ def _plain(array: Array, dtype: str) -> Array:
 
 def _restored(array: Array, dtype: str) -> Array:
     if dtype == "string":
-        held = json.loads(array.tobytes().decode())
+        held = user_files.parse_json(array.tobytes().decode())
         texts = np.empty(len(held["texts"]), object)
         texts[:] = held["texts"]
         return texts.reshape(held["shape"])

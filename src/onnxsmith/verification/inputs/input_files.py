@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from onnxsmith.base import user_files
 from onnxsmith.base.folders import replacing
 from onnxsmith.base.problem import problem
 from onnxsmith.graph.files import array_files
@@ -28,20 +29,17 @@ def read_npz(path: Path) -> dict[str, Array]:
     """Returns the arrays of an `.npz` by name, or of an `.npy` under the name "". Refuses object arrays (pickles).
 
     Raises:
-        OnnxsmithError: `input/unreadable` if the file is neither `.npz` nor `.npy`, or holds pickled objects.
+        OnnxsmithError: `input/unreadable` if the file is neither `.npz` nor `.npy`, or holds pickled objects;
+            `input/too-large` if this process has no memory for the arrays.
     """
     try:
-        with path.open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {"": loaded}
-            return array_files.named({key: loaded[key] for key in loaded.files})
-    except Exception as error:
+        return array_files.named(array_files.ArrayFile(path).arrays())
+    except (*array_files.DAMAGED, OSError) as error:
         raise problem(
             "input/unreadable",
             "the arrays cannot be read",
             where=str(path),
-            why=_why_unread(path, error),
+            why=f"{type(error).__name__}: {error}" if path.exists() else "there is no such file",
             fix=_rewriting(path)
             if path.is_file()
             else near_files(path) or f"check the path; relative paths start at {Path.cwd()}",
@@ -57,20 +55,6 @@ def _rewriting(path: Path) -> str:
         return f"write it again with numpy.savez({str(path)!r}, name=array, …), each {numbers}"
     other = str(path.with_suffix(".npz"))
     return f"write numpy.savez({other!r}, name=array, …), each {numbers}, and give {other}"
-
-
-def _why_unread(path: Path, error: Exception) -> str:
-    """Returns a sentence on why arrays cannot be read. NumPy takes any foreign file for pickled objects."""
-    if not path.is_file():
-        return "there is no such file"
-    with path.open("rb") as file:
-        start = file.read(6)
-    is_own = start.startswith((b"PK", b"\x93NUMPY", b"\x80"))  # a zip, an array, a pickle
-    return (
-        f"{type(error).__name__}: {error}"
-        if is_own
-        else ("the content of the file is neither .npz nor .npy, whatever the name of the file")
-    )
 
 
 def write_npz(path: Path, values: Mapping[str, Any]) -> None:
@@ -123,6 +107,7 @@ def read_image(path: Path, port: Port) -> Array:
             f"{port.name}={path.with_suffix('.npy')} in place of the image",
         )
     try:
+        user_files.refuse_special(path)
         with Image.open(path) as picture:
             if picture.mode.startswith(("I", "F")):
                 raise ValueError(f"mode {picture.mode} has more than 8 bits a channel; they would be lost")

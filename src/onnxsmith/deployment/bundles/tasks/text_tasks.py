@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from onnxsmith.base import folders
+from onnxsmith.base import folders, user_files
 from onnxsmith.base.problem import problem
 from onnxsmith.deployment.bundles import templates
 from onnxsmith.deployment.bundles.content import Content, NamedPort
@@ -67,7 +67,7 @@ def folder_of(content: Content, *needed: str) -> Path:
 def settings(folder: Path, name: str = "config.json") -> Mapping[str, Any]:
     """Returns the content of a JSON file of the folder; empty if there is no such file."""
     try:
-        held = json.loads((folder / name).read_text(encoding="utf-8"))
+        held = user_files.parse_json(user_files.read_utf8(folder / name))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

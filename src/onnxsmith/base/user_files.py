@@ -1,0 +1,93 @@
+"""Reads the texts, TOML and JSON of files that users give. Sizes and depths have bounds, and all that is wrong with a
+file is an `OSError` or a `ValueError`."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+MOST = 2**28
+"""Limits the bytes of a text. A choice: far above every plan, patch and record."""
+_DEEPEST = 100
+"""Limits the depth of lists and tables in each other. A choice: no file nests so deep, and what reads the content
+recurses."""
+_TOO_DEEP = f"lists or tables are nested over {_DEEPEST} deep"
+
+
+def read_utf8(path: Path) -> str:
+    """Returns the text of a file in UTF-8, without the mark that some editors write in front of it.
+
+    Raises:
+        OSError: the file cannot be read, is a pipe or a device, or is too large.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    return read_bytes(path).decode("utf-8-sig")
+
+
+def read_bytes(path: Path) -> bytes:
+    """Returns the bytes of a text file.
+
+    Raises:
+        OSError: as `read_utf8`.
+    """
+    refuse_special(path)
+    with path.open("rb") as file:
+        content = file.read(MOST + 1)
+    if len(content) > MOST:
+        raise OSError(errno.EFBIG, f"the file has more than {MOST:,} bytes", str(path))
+    return content
+
+
+def refuse_special(path: Path) -> None:
+    """Refuses a pipe or a device, which may have no end.
+
+    Raises:
+        OSError: the path is one.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, "this is a pipe or a device, and not a file", str(path))
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Returns the content of a text in TOML.
+
+    Raises:
+        ValueError: it is not TOML (`tomllib.TOMLDecodeError`), or nests too deep.
+    """
+    import tomllib
+
+    try:
+        found = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    _refuse_deep(found)
+    return found
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Returns the content of a text in JSON.
+
+    Raises:
+        ValueError: it is not JSON, or nests too deep.
+    """
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    _refuse_deep(found)
+    return found
+
+
+def _refuse_deep(content: Any) -> None:
+    level = [content]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    if any(isinstance(one, dict | list) for one in level):
+        raise ValueError(_TOO_DEEP)

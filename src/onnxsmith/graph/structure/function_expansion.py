@@ -1,0 +1,93 @@
+"""Counts the nodes of a model after every call of a function is replaced by its body, without replacing any.
+
+onnx's checker, its inference and the runtimes expand the calls. A file of 2 kB whose functions call each other twice,
+30 levels deep, has a billion nodes then, and no process can be told to stop while it expands them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import graphlib
+from collections.abc import Iterable
+
+import onnx
+
+from onnxsmith.base.problem import problem
+from onnxsmith.graph.structure.name_validation import subgraphs
+
+MOST = 1_000_000
+"""Limits the nodes after expansion. A choice: onnx's checker reads a million nodes in 8 s (measured), and large models
+have some 100,000."""
+_GROWTH = 10
+"""A file may always expand to this multiple of the nodes that it has. A choice: it is large, but its functions are not
+to blame."""
+_MOST_BYTES = 2**31 - 1
+"""Limits the bytes of the nodes after expansion, which onnx and the runtimes hold in one message."""
+
+_Key = tuple[str, str, str]
+_Size = tuple[int, int]
+"""Holds a number of nodes and their bytes."""
+
+
+def refuse_endless(proto: onnx.ModelProto, where: str) -> None:
+    """Raises if the functions expand to more nodes than a process can handle.
+
+    Raises:
+        OnnxsmithError: `model/expands`.
+    """
+    if not proto.functions:
+        return
+    functions = {_key(one.domain, one.name, one.overload): one for one in proto.functions}
+    sizes: dict[_Key, _Size] = {}
+    for key in _callees_first(functions):
+        sizes[key] = _size(functions[key].node, sizes)
+    count, nbytes = _size(proto.graph.node, sizes)
+    written = sum(len(holder.node) for holder in (proto.graph, *proto.functions))
+    most = max(MOST, _GROWTH * written)
+    if count <= most and nbytes <= _MOST_BYTES:
+        return
+    largest = max(sizes, key=lambda key: sizes[key])
+    raise problem(
+        "model/expands",
+        f"the functions of the file expand to {count:,} nodes, of {nbytes:,} bytes",
+        where=f"{where}, function {'::'.join(part for part in largest if part)}",
+        why=f"the file has {written:,} nodes, and one call of this function expands to {sizes[largest][0]:,}. onnx and "
+        f"the runtimes expand every call; the limit is {most:,} nodes and {_MOST_BYTES:,} bytes",
+        fix="call these functions less often where the model is made; `onnxsmith view` shows the file without "
+        "expanding it",
+    )
+
+
+def _key(domain: str, name: str, overload: str) -> _Key:
+    return "" if domain == "ai.onnx" else domain, name, overload
+
+
+def _callees_first(functions: dict[_Key, onnx.FunctionProto]) -> Iterable[_Key]:
+    """Yields each function after the functions that it calls. Leaves out functions that call themselves, which onnx's
+    checker refuses, and their callers."""
+    order = graphlib.TopologicalSorter({key: _called(one.node) & functions.keys() for key, one in functions.items()})
+    with contextlib.suppress(graphlib.CycleError):  # the sorter still gives what does not depend on the cycle
+        order.prepare()
+    while ready := order.get_ready():
+        yield from ready
+        order.done(*ready)
+
+
+def _called(nodes: Iterable[onnx.NodeProto]) -> set[_Key]:
+    found = set()
+    for node in nodes:
+        found.add(_key(node.domain, node.op_type, node.overload))
+        for graph in subgraphs(node):
+            found |= _called(graph.node)
+    return found
+
+
+def _size(nodes: Iterable[onnx.NodeProto], sizes: dict[_Key, _Size]) -> _Size:
+    """Returns the nodes and bytes after expansion, with those of branches and loop bodies."""
+    count = nbytes = 0
+    for node in nodes:
+        parts = [sizes.get(_key(node.domain, node.op_type, node.overload), (0, 0))]
+        parts += [_size(graph.node, sizes) for graph in subgraphs(node)]
+        count += 1 + sum(part[0] for part in parts)
+        nbytes += node.ByteSize() + sum(part[1] for part in parts)
+    return count, nbytes

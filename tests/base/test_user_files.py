@@ -1,0 +1,75 @@
+"""Files of users are read within bounds, and all that is wrong with them is an OSError or a ValueError."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from onnxsmith.base import limits, user_files
+
+
+def test_a_text_may_begin_with_a_mark(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_bytes(b"\xef\xbb\xbfa = 1")
+    assert user_files.parse_toml(user_files.read_utf8(tmp_path / "a.toml")) == {"a": 1}
+
+
+def test_a_large_text_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_files, "MOST", 8)
+    (tmp_path / "a.txt").write_bytes(b"12345678")
+    assert user_files.read_utf8(tmp_path / "a.txt") == "12345678"
+    (tmp_path / "a.txt").write_bytes(b"123456789")
+    with pytest.raises(OSError, match="more than 8 bytes"):
+        user_files.read_utf8(tmp_path / "a.txt")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_and_a_device_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(OSError, match="a pipe or a device"):
+            user_files.read_utf8(path)
+
+
+@pytest.mark.parametrize("depth", [101, 20_000])
+def test_what_nests_deep_is_refused(depth: int) -> None:
+    text = "[" * depth + "]" * depth
+    with pytest.raises(ValueError, match="nested over 100 deep"):
+        user_files.parse_json(text)
+    with pytest.raises(ValueError, match="nested over 100 deep"):
+        user_files.parse_toml(f"a = {text}")
+
+
+def test_what_does_not_nest_deep_is_read() -> None:
+    assert user_files.parse_json("[" * 99 + "]" * 99)
+    assert user_files.parse_json('{"a": [1, {"b": null}]}') == {"a": [1, {"b": None}]}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(12, "Cannot allocate memory"),
+        RuntimeError("can't start new thread"),
+        RuntimeError("std::bad_alloc"),
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+    ],
+)
+def test_a_lack_of_memory_is_a_problem(error: Exception) -> None:
+    found = limits.problem_of(error)
+    assert found is not None
+    assert found.id == "run/no-memory"
+
+
+def test_a_removed_current_folder_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(FileNotFoundError) as caught:
+        Path.cwd()
+    found = limits.problem_of(caught.value)
+    assert found is not None
+    assert found.id == "run/no-current-folder"
+    monkeypatch.chdir(tmp_path)
+    assert limits.problem_of(caught.value) is None
