@@ -4,7 +4,7 @@
 
 `chain` is a row of Add, Relu and MatMul; its growth exponent is the slope of a least-squares line through the
 logarithms of nodes and seconds, less what the command takes for a model of one node. The other shapes are unusual:
-`weights` has 20,000 small initializers, `names` has names of 1 MB, `nested` has 33 branches in each other, `fan` has
+`weights` has 20,000 small initializers, `names` has names of 1 MB, `nested` has 30 branches in each other, `fan` has
 one tensor that 50,000 nodes read, `ports` has 10,000 inputs and outputs, `concat` joins 20,000 tensors, and `hole` has
 1 GB of zeros in a sparse data file. `--large` adds a model of 3.2 GB (`models/large.py`). `diff` compares with a copy
 that has one node more, `diff, same` with an equal copy.
@@ -123,7 +123,7 @@ def names(path: Path, length: int = 10**6) -> Path:
     return written(path, nodes, weights=[array(long[2], 4)])
 
 
-def nested(path: Path, depth: int = 33) -> Path:
+def nested(path: Path, depth: int = 30) -> Path:
     """Each branch holds the next If: as many as protobuf for Python reads."""
     inner = node("Relu", ["x"], ["t0"])
     for n in range(depth):

@@ -71,7 +71,7 @@ def too_deep(where: str) -> OnnxsmithError:
         "model/invalid",
         "the branches and bodies of the model are nested too deep",
         where=where,
-        why="protobuf for Python reads messages that are nested 100 deep, so at most 33 If, Loop or Scan nodes in each "
+        why="protobuf for Python reads messages that are nested 100 deep, so about 30 If, Loop or Scan nodes in each "
         "other",
         fix="export the model again with fewer conditions in each other, for example with torch.where in their place",
     )

@@ -86,7 +86,7 @@ def nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
         return
     for node in graph:
         yield node
-        if has_subgraphs(node):
+        if node.attributes.data and has_subgraphs(node):
             for inner in subgraphs(node):
                 yield from nodes(inner)
 
@@ -116,7 +116,7 @@ def upstream(values: Iterable[ir.Value], stop: Collection[ir.Value] = ()) -> set
 def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph]:
     """Yields every branch and loop body in a graph, at any depth."""
     for node in graph if FLAT not in graph.meta else ():
-        if has_subgraphs(node):
+        if node.attributes.data and has_subgraphs(node):
             for inner in subgraphs(node):
                 yield inner
                 yield from nested(inner)
