@@ -60,8 +60,8 @@ def diff(old: Source, new: Source, *, ignore: Iterable[str] = ()) -> Result:
         OnnxsmithError: `model/…` if a file is not a valid model, `diff/unknown-part` for an unknown word in `ignore`.
     """
     leave_out = _checked(ignore)
-    if (same := _same_bytes(old, new)) is not None:
-        return same
+    if (known := _same_bytes(old, new)) is not None:
+        return known
     with stage("load"):
         models = load(old), load(new)
         for source, model in zip((old, new), models, strict=True):

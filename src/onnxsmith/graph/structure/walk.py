@@ -75,8 +75,9 @@ def named_subgraphs(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
 def direct(graph: ir.Graph | ir.Function) -> Iterable[ir.Node]:
     """Returns the nodes of a graph, without those in its branches and bodies."""
     flat = graph.meta.get(FLAT)
-    is_own = isinstance(flat, tuple) and flat and flat[0].graph is graph  # a copy of a graph has the original's tuple
-    return flat if is_own else graph
+    if isinstance(flat, tuple) and flat and flat[0].graph is graph:  # a copy of a graph has the original's tuple
+        return flat
+    return graph
 
 
 def nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
