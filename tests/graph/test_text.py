@@ -50,6 +50,18 @@ def test_very_deep_text_is_refused(opening: str, depth: int, refused: Refused) -
         from_text(ADD[: ADD.index("y = Add")] + opening * depth)
 
 
+def test_branches_nested_deeper_than_protobuf_reads_are_refused_with_the_limit(refused: Refused) -> None:
+    body = "t0 = Relu(x)"
+    for n in range(40):
+        branches = f"then_branch = a () => (float t{n}) {{ {body} }}, else_branch = b () => (float e) {{ e = Neg(x) }}"
+        body = f"t{n + 1} = If(c) <{branches}>"
+    with refused("model/invalid") as refusal:
+        from_text(
+            ADD[: ADD.index("y = Add")].replace("<float[2] w = {1, 2}>", "<bool c = {1}>") + f"{body} y = Neg(t40) }}"
+        )
+    assert "about 30 If" in refusal.problem.why
+
+
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
     with pytest.raises(OnnxsmithError):

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 import onnx_ir as ir
 
 from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.seams.metadata import metadata_props
 from onnxsmith.base.settings import Verify
 from onnxsmith.editor.near_shapes import Declared, inferred_near, is_known
 from onnxsmith.editor.node_selectors import Selecting
@@ -57,7 +58,7 @@ class _Declared:
     @classmethod
     def of(cls, value: ir.Value) -> _Declared:
         shape = value.shape.copy() if value.shape is not None else None
-        return cls(value.type, shape, dict(value.metadata_props))
+        return cls(value.type, shape, dict(metadata_props(value)))
 
     def fixed(self, sizes: Mapping[str, int]) -> _Declared:
         """Returns the declaration with sizes in place of symbols."""
@@ -266,8 +267,9 @@ class Work:
             self._inferred = False
             self.infer()
         for value, declared in self._declared.items():
-            value.metadata_props.clear()
-            value.metadata_props.update(declared.metadata)
+            if metadata_props(value) != declared.metadata:
+                value.metadata_props.clear()
+                value.metadata_props.update(declared.metadata)
             if value not in stale:
                 value.type, value.shape = declared.type, declared.shape
         self._complete_outputs()

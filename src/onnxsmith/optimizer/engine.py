@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -151,6 +152,11 @@ def _as_output(tape: ir.tape.Tape, old: ir.Value, new: ir.Value) -> ir.Value:
     return tape.op("Identity", [new])
 
 
+_REPEATED = re.compile(r"(_[a-z]+)(?:_\d+)?\1\Z")
+"""Matches a suffix that a rule adds to the name of a constant which the rule made before. In a chain of n constants the
+names would have n suffixes."""
+
+
 def _constants(
     tape: ir.tape.Tape, graph: ir.Graph | ir.Function, model: ir.Model, names: Names
 ) -> dict[ir.Value, ir.Value]:
@@ -159,7 +165,7 @@ def _constants(
     input."""
     made: dict[ir.Value, ir.Value] = {}
     for value in tape.initializers:
-        value.name = names.free(value.name or "folded")
+        value.name = names.free(_REPEATED.sub(r"\1", value.name or "folded"))
         if graph is model.graph and walk.has_own_initializers(model):
             model.graph.register_initializer(value)
             continue

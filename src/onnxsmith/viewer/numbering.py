@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 import onnx_ir as ir
 
+from onnxsmith.base.seams.metadata import meta
 from onnxsmith.graph.reading import exact_text
 from onnxsmith.graph.reading.exact_text import attribute_text
 from onnxsmith.graph.reading.scopes import Scope, scopes
@@ -98,7 +99,7 @@ class Numbering:
         """Numbers a value that no node of a broken graph computes. The value is shown like a graph input if a node
         reads it, and like a graph output if the graph returns it."""
         if value not in self.values and captures.is_undefined(value):
-            self._value(value, kind, -1, value.meta.get(OPENED, "nothing makes it"))
+            self._value(value, kind, -1, meta(value).get(OPENED, "nothing makes it"))
 
     def _node(self, part: Part, node: ir.Node) -> None:
         number, columns = len(self.nodes), self.model.nodes

@@ -55,6 +55,26 @@ def test_equal_models() -> None:
     assert report.part(Difference).changes == {}
 
 
+def test_two_files_with_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new, other = (tmp_path / name for name in ("old.onnx", "new.onnx", "other.onnx"))
+    save(model("nested"), old)
+    new.write_bytes(old.read_bytes())
+    compared = onnxsmith.diff(old, model("nested")).report
+    monkeypatch.setattr("onnxsmith.comparison.graphs.diff.paired", lambda _: pytest.fail("the graphs are compared"))
+    for report, said in (
+        (onnxsmith.diff(old, new).report, "the same bytes"),
+        (onnxsmith.diff(old, old).report, "the same file"),
+    ):
+        assert report.verdict is Verdict.DONE
+        assert report.headline.endswith(f"equal, {said}")
+        assert report.parts == compared.parts
+    renamed = model("nested")
+    renamed.graph.name = "renamed"
+    save(renamed, other)
+    with pytest.raises(pytest.fail.Exception):
+        onnxsmith.diff(old, other)
+
+
 def test_the_order_of_commutative_operands_is_noted() -> None:
     a = text("a = Relu(x) b = Tanh(x) y = Add(a, b)")
     b = text("a = Relu(x) b = Tanh(x) y = Add(b, a)")

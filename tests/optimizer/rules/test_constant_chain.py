@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from onnxsmith.graph.files.text import from_text
+from onnxsmith.optimizer.simplification_rounds import simplified
 from tests.refusals import refusals, refuses
-from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten
+from tests.rewrites import assert_left_alone, assert_refused, assert_rewritten, head
 
 RULE = "algebra/constant-chain"
 NUMBERS = "float a = {4}, float b = {0.5}, float[3] row = {1, 2, 3}, float[2,1] column = {5, 6}"
@@ -120,3 +122,11 @@ def test_what_cancels_or_lies_far_off_stays() -> None:
     assert_refused(RULE, reason, f"g (float[2] x) => (float[2] y) <float a = {{1e20}}> {body}")
     body = "{ c = Mul(x, a)\n y = Mul(c, b) }"
     assert_refused(RULE, reason, f"g (float[2] x) => (float[2] y) <float a = {{1e30}}, float b = {{1e-30}}> {body}")
+
+
+def test_the_name_of_a_constant_does_not_grow_with_the_chain() -> None:
+    steps = "\n".join(f"v{n} = Add({f'v{n - 1}' if n else 'x'}, w{n})" for n in range(40))
+    weights = ", ".join(f"float[4] w{n} = {{1, {n}, 3, 4}}" for n in range(40))
+    text = f"g (float[n, 4] x) => (float[n, 4] y) <{weights}> {{ {steps} y = Relu(v39) }}"
+    made, _ = simplified(from_text(head(17) + text), only=["algebra/constant-chain"])
+    assert [len(name) < 20 for name in made.graph.initializers] == [True]

@@ -245,7 +245,9 @@ def walk(
             if context.failed is None:
                 raise
             context.failed(node, error)
-        modified |= any((new.shape, new.type) != old for new, old in zip(node.outputs, before, strict=True))
+        modified = modified or any(
+            new.shape != shape or new.type != type_ for new, (shape, type_) in zip(node.outputs, before, strict=True)
+        )
     return modified
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
@@ -218,8 +218,9 @@ class _Comparison:
         is_swapped = False
         for position, x, y in consistency.operand_pairs(a, b, one, other, self._same, moved):
             is_swapped = is_swapped or (position < len(other.inputs) and y is not other.inputs[position])
-            slot = consistency.slot_name(one, position, a.opsets)
-            wiring += self._operand(x, y, _label(one), op_name(one), slot)
+            if not self._weights(x, y, _label(one)) and not self._same(x, y):
+                slot = consistency.slot_name(one, position, a.opsets)
+                wiring += self._rewired(x, y, Reader(_label(one), op_name(one), slot, "", ""))
         wiring += _outputs(one, other)
         if not moved.names:
             self._found.swapped += is_swapped
@@ -231,17 +232,15 @@ class _Comparison:
             self._found.changes[one] = change
             self._found.changed.append(change)
 
-    def _operand(self, x: ir.Value | None, y: ir.Value | None, reader: str, op: str, slot: str) -> list[WiringChange]:
-        """Compares one operand, a weight or a tensor. Returns the wiring changes that nothing else explains."""
+    def _rewired(self, x: ir.Value | None, y: ir.Value | None, reader: Reader) -> list[WiringChange]:
+        """Returns the wiring change for two operands that differ, unless a region explains it."""
         a, b = self._a, self._b
-        if self._weights(x, y, reader) or self._same(x, y):
-            return []
         old, new = describe(a, x), describe(b, y)
         made = _producer(a, x), _producer(b, y)
         if any(node in self._found.regions for node in made):
-            self._found.regions.read(made, Reader(reader, op, slot, old, new))
+            self._found.regions.read(made, replace(reader, old=old, new=new))
             return []
-        return [WiringChange(slot, old, new)]
+        return [WiringChange(reader.slot, old, new)]
 
     def _weights(self, x: ir.Value | None, y: ir.Value | None, reader: str) -> bool:
         """Adds the pair of weights, if an operand is a weight on both sides, or becomes one by a Cast on one side.
@@ -255,8 +254,10 @@ class _Comparison:
         return all(is_direct)
 
     def _output(self, one: ir.Value, other: ir.Value) -> None:
-        wiring = self._operand(one, other, one.name or "", "", "output")
-        if wiring:
+        name = one.name or ""
+        if self._weights(one, other, name) or self._same(one, other):
+            return
+        if self._rewired(one, other, Reader(name, "", "output", "", "")):
             made = [_made_by(one), _made_by(other)]
             text = WiringChange("output", *made)
             change = NodeChange(self._a.path, one.name or "", other.name or "", "", "", (), (text,))

@@ -76,6 +76,8 @@ class _Pairing:
             for value, number in values.items():
                 known.setdefault(value, number)
         nodes = computed[1]
+        for view in self._views:
+            view.keeps = True
         for keys in (_combined(nodes, used), _looked_up(nodes), _looked_up(used)):
             self._match_unique(keys)
         self._unambiguous(Level.EXACT)
@@ -129,10 +131,19 @@ class _Pairing:
 
     def _match_unique(self, keys: Keys) -> None:
         """Pairs nodes with equal keys, if no other node has that key."""
-        ours, theirs = (self._grouped(view.nodes, key) for view, key in zip(self._views, keys, strict=True))
-        for key, found in ours.items():
-            if len(found) == 1 and len(theirs.get(key, ())) == 1:
-                self._pairs.add(found[0], theirs[key][0])
+        ours, theirs = (self._alone(view.nodes, key) for view, key in zip(self._views, keys, strict=True))
+        for key, one in ours.items():
+            other = theirs.get(key)
+            if one is not None and other is not None:
+                self._pairs.add(one, other)
+
+    def _alone(self, nodes: Iterable[ir.Node], key: Key) -> dict[Hashable, ir.Node | None]:
+        """Returns the nodes without a partner by their keys; None for a key that several nodes have."""
+        found: dict[Hashable, ir.Node | None] = {}
+        for node in nodes:
+            if not self._pairs.has(node) and (value := key(node)) is not None:
+                found[value] = None if value in found else node
+        return found
 
     def _between(self, level: Level) -> None:
         for _ in range(_ROUNDS):

@@ -85,11 +85,15 @@ class View:
         self.readers = dict(readers)
         self.results = frozenset(self.graph.outputs)
         self.of_weights = self._of_weights()
-        self._own: dict[tuple[ir.Node, Level], int] = {}
-        self._plans: dict[tuple[ir.Node, Level], Plan] = {}
-        self._fixed: dict[tuple[ir.Node, Level], int] = {}
+        self._own: dict[Level, dict[ir.Node, int]] = {level: {} for level in Level}
+        self._plans: dict[Level, dict[ir.Node, Plan]] = {level: {} for level in Level}
+        self._fixed: dict[Level, dict[ir.Node, int]] = {level: {} for level in Level}
         self._uses: dict[ir.Value, list[tuple[ir.Node, str]]] = {}
+        self.keeps = False
+        """Whether walks keep what they need of each node. The first walk does not: it needs everything of every node
+        once, and most nodes have a partner after it."""
         self._operators: dict[ir.Node, Hashable] = {}
+        self._names: dict[Hashable, Hashable] = {}
 
     def has_bodies(self, node: ir.Node) -> bool:
         """Whether the node has branches or a body."""
@@ -113,39 +117,44 @@ class View:
         known = self._operators.get(node)
         if known is None:
             identifier = node.op_identifier()
-            known = self._operators[node] = self.side.functions.get(identifier, identifier)
+            operator = self.side.functions.get(identifier, identifier)
+            known = self._operators[node] = self._names.setdefault(operator, operator)
         return known
 
     def own(self, node: ir.Node, level: Level) -> int:
         """Returns the number of a node without its operands."""
-        known = self._own.get((node, level))
+        known = self._own[level].get(node)
         if known is None:
             key = attribute_changes.key(node, self.opsets) if level is not Level.BARE else None
-            known = self._own[node, level] = self.side.numbers.of((self.operator(node), key))
+            known = self._own[level][node] = self.side.numbers.of((self.operator(node), key))
         return known
 
     def plan(self, node: ir.Node, level: Level) -> Plan:
-        """Returns what a walk needs of the operands of a node. It is made once, because pairing takes many walks."""
-        known = self._plans.get((node, level))
+        """Returns what a walk needs of the operands of a node."""
+        known = self._plans[level].get(node)
         if known is None:
-            known = self._plans[node, level] = _plan(self, node, level)
+            known = _plan(self, node, level)
+            if self.keeps:
+                self._plans[level][node] = known
         return known
 
     def fixed(self, node: ir.Node, level: Level) -> int:
         """Returns the number of a node with the constants that it reads. For other operands only their presence
         counts."""
-        known = self._fixed.get((node, level))
+        known = self._fixed[level].get(node)
         if known is None:
-            key = (self.own(node, level), _own_reads(self, node, level))
-            known = self._fixed[node, level] = self.side.numbers.of(key)
+            known = self.side.numbers.of((self.own(node, level), _own_reads(self, node, level)))
+            if self.keeps:
+                self._fixed[level][node] = known
         return known
 
     def uses(self, value: ir.Value) -> list[tuple[ir.Node, str]]:
         """Returns the readers of a value, each with its slot as text."""
         known = self._uses.get(value)
         if known is None:
-            readers = self.readers.get(value, ())
-            known = self._uses[value] = [(reader, str(self.slot(reader, slot))) for reader, slot in readers]
+            known = [(reader, str(self.slot(reader, slot))) for reader, slot in self.readers.get(value, ())]
+            if self.keeps:
+                self._uses[value] = known
         return known
 
     def commutes(self, node: ir.Node) -> bool:
@@ -259,7 +268,8 @@ def _forward(view: View, nodes: Iterable[ir.Node], values: Values, level: Level)
         passed = _passed_on(view, node, values, level) if node.op_type == "Identity" else None
         for position, value in enumerate(outputs):
             if value not in values:
-                values[value] = numbers.of(("result", number, position)) if passed is None else passed
+                own = numbers.of(("result", number, position)) if position else number
+                values[value] = own if passed is None else passed
     return found
 
 
@@ -319,13 +329,13 @@ def backward(view: View, seeds: Mapping[ir.Node, int], outputs: Mapping[ir.Value
     return found
 
 
-def _use(view: View, value: ir.Value, nodes: Nodes, outputs: Mapping[ir.Value, Hashable]) -> int:
+def _use(view: View, value: ir.Value, nodes: Nodes, outputs: Mapping[ir.Value, Hashable]) -> Hashable:
     uses = [(nodes.get(reader, _UNKNOWN), slot) for reader, slot in view.uses(value)]
     if value in view.results:
         uses.append((_OUTPUT, str(outputs.get(value, ""))))
     if len(uses) > 1:
         uses.sort()
-    return view.side.numbers.of(("uses", tuple(uses)))
+    return tuple(uses)
 
 
 def _own_reads(view: View, node: ir.Node, level: Level) -> Hashable:

@@ -17,32 +17,33 @@ class Pairs:
         self.values: dict[ir.Value, ir.Value] = {}
         self.exact: tuple[Values, Values] = ({}, {})
         self._taken: set[ir.Node | ir.Value] = set()
+        """The nodes and values of the second side that are in a pair."""
         self._hints: dict[ir.Node, tuple[str, ...]] = {}
 
     def add(self, a: ir.Node, b: ir.Node) -> None:
         """Pairs two nodes, and their results by position."""
         self.nodes[a] = b
-        self._taken.update((a, b))
+        self._taken.add(b)
         for one, other in zip(a.outputs, b.outputs, strict=False):
             self.add_values(one, other)
 
     def part(self, a: ir.Node, b: ir.Node) -> None:
         """Dissolves a pair of nodes, and the pairs of their results."""
         del self.nodes[a]
-        self._taken.difference_update((a, b))
+        self._taken.discard(b)
         for one, other in zip(a.outputs, b.outputs, strict=False):
             if self.values.get(one) is other:
                 del self.values[one]
-                self._taken.difference_update((one, other))
+                self._taken.discard(other)
 
     def add_values(self, a: ir.Value, b: ir.Value) -> None:
         """Pairs two values."""
         self.values[a] = b
-        self._taken.update((a, b))
+        self._taken.add(b)
 
     def has(self, one: ir.Node | ir.Value) -> bool:
         """Whether a node or value of either side is in a pair."""
-        return one in self._taken
+        return one in self._taken or one in self.nodes or one in self.values
 
     def hints(self, node: ir.Node) -> tuple[str, ...]:
         """Returns texts that tell a node from similar ones: its origin in a torch program, its name, its result's

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import onnx_ir as ir
 
 from onnxsmith.base.report.parts.model_changes import PropertyChange
+from onnxsmith.base.seams.metadata import meta, metadata_props
 from onnxsmith.base.words import several
 from onnxsmith.comparison.graphs import attribute_changes
 from onnxsmith.comparison.graphs.graph_differences import Found
@@ -126,10 +127,10 @@ def _of_values(found: Found) -> Iterator[PropertyChange]:
     pairs = [*found.pairs.values.items(), *found.weights.pairs()]
     for a, b in pairs:
         name = a.name or ""
-        rows += list(_texts(a.metadata_props, b.metadata_props, name))
+        rows += list(_texts(metadata_props(a), metadata_props(b), name))
         if (a.doc_string or "") != (b.doc_string or ""):
             rows.append(PropertyChange("doc", "description", _text(a.doc_string), _text(b.doc_string), where=name))
-        old, new = (str(value.meta.get(_QUANTIZATION) or "-") for value in (a, b))
+        old, new = (str(meta(value).get(_QUANTIZATION) or "-") for value in (a, b))
         if (old == "-") != (new == "-"):
             rows.append(PropertyChange("metadata", "quantization annotation", old, new, where=name))
         inside = a.producer() is not None and not a.is_graph_output() and not b.is_graph_output()

@@ -21,12 +21,16 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files import tensor_validation
 from onnxsmith.graph.structure import carried_fields, name_validation, sparse, walk
 from onnxsmith.graph.structure.file_change import message_change
+from onnxsmith.graph.structure.model_copy import SMALL, own_values
 
 EXTERNAL_FROM = 1024
 """Limits the bytes of tensors that stay in the model file, so that shapes and scalars need no second read. The same as
 onnx's default (`size_threshold` of `convert_model_to_external_data`)."""
 _KEPT = "onnxsmith.kept"
 """Marks a tensor whose file was removed. Another file may have its name by now, so only the mapping may be read."""
+
+_NODES_PER_TENSOR = 10
+"""Sets how few tensors are few: a message of its own takes about 1 KB, and a node in a message 0.4 KB."""
 
 
 def check(outside: Iterable[onnx.TensorProto], path: Path | None, where: str) -> None:
@@ -57,7 +61,16 @@ def read(proto: onnx.ModelProto, path: Path | None, kinds: name_validation.Kinds
             del tensor.raw.metadata_props[:]  # onnx-ir keeps a copy, and would write each entry twice
     for value in walk.initializers(model):
         _declare(value)
+    _release(model)
     return model
+
+
+def _release(model: ir.Model) -> None:
+    """Copies the tensors out of the message if they are few and small. A single tensor keeps the whole message in
+    memory, with all nodes."""
+    inside = [one for one in walk.tensors(model) if isinstance(one, ir.serde.TensorProtoTensor)]
+    if len(inside) * _NODES_PER_TENSOR <= len(model.graph) and all(one.nbytes <= SMALL for one in inside):
+        own_values(model)
 
 
 def _declare(value: ir.Value) -> None:

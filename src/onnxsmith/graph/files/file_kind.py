@@ -64,6 +64,23 @@ def not_a_model(data: bytes, path: Path) -> OnnxsmithError:
     )
 
 
+def is_too_deep(error: Exception) -> bool:
+    """Whether protobuf refused a message because of its nesting depth."""
+    return "MaxDepth" in str(error)
+
+
+def too_deep(where: str) -> OnnxsmithError:
+    """Returns the error for a model whose branches and bodies are nested deeper than protobuf reads."""
+    return problem(
+        "model/invalid",
+        "the branches and bodies of the model are nested too deep",
+        where=where,
+        why="protobuf for Python reads messages that are nested 100 deep, so about 30 If, Loop or Scan nodes in each "
+        "other",
+        fix="export the model again with fewer conditions in each other, for example with torch.where in their place",
+    )
+
+
 def _listed(folder: Path) -> str:
     return ", ".join(repr(str(one)) for one in _models(folder)[:_SHOWN])
 

@@ -181,7 +181,8 @@ def _parse(path: Path) -> onnx.ModelProto:
     try:
         proto: onnx.ModelProto = onnx.ModelProto.FromString(data)
     except DecodeError as error:
-        raise file_kind.not_a_model(data, path) from error
+        is_too_deep = file_kind.is_too_deep(error)
+        raise (file_kind.too_deep(str(path)) if is_too_deep else file_kind.not_a_model(data, path)) from error
     if not proto.HasField("graph"):
         raise file_kind.not_a_model(data, path)
     return proto
@@ -280,6 +281,10 @@ def parse_text(text: str, *, where: str) -> onnx.ModelProto:
     try:
         proto: onnx.ModelProto = onnx.parser.parse_model(text)
     except (onnx.parser.ParseError, DecodeError, TypeError) as error:  # a lone surrogate is a TypeError
+        from onnxsmith.graph.files import file_kind
+
+        if file_kind.is_too_deep(error):
+            raise file_kind.too_deep(where) from error
         raise problem(
             "model/text-syntax",
             "the ONNX text does not parse",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from onnxsmith.graph.structure.walk import FLAT, has_subgraphs, named_subgraphs, node_label
+from onnxsmith.graph.structure.walk import FLAT, direct, has_subgraphs, named_subgraphs, node_label
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ def function_name(function: ir.Function) -> str:
 
 def _nodes(scope: Scope) -> Iterator[tuple[Scope, ir.Node]]:
     is_flat = FLAT in scope.graph.meta
-    for node in scope.graph:
+    for node in direct(scope.graph):
         yield scope, node
         if not is_flat and has_subgraphs(node):
             for inner in _inner(scope, node):

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.reading.scopes import Scope, scopes
+from onnxsmith.graph.structure import walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,7 @@ def held(model: ir.Model) -> Iterator[Held]:
     for scope in scopes(model):
         for value in scope.graph.initializers.values():
             yield Held(scope, value, False, value.const_value)
-        for node in scope.graph:
+        for node in walk.direct(scope.graph):
             if is_constant(node):
                 tensor = constant(node)
                 if tensor is not None:

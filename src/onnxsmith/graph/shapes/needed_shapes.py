@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import onnx_ir as ir
 
 from onnxsmith.base.seams import shape_engine
+from onnxsmith.base.seams.metadata import metadata_props
 from onnxsmith.graph.shapes import sound_shapes
 from onnxsmith.graph.shapes.dims import names_in
 from onnxsmith.graph.shapes.known_integers import FOLLOWED
@@ -27,7 +28,7 @@ def needed(model: ir.Model, values: Iterable[ir.Value]) -> Iterator[bool]:
     names = set(signature(model).symbols())
     nodes = _undeclared(model, wanted)
     outputs = [value for node in nodes or () for value in node.outputs]
-    before = [(value, value.shape, value.type, dict(value.metadata_props)) for value in outputs]
+    before = [(value, value.shape, value.type, dict(metadata_props(value))) for value in outputs]
     for value, shape, *_ in before:
         value.shape = None if shape is None else ir.Shape(shape.dims)  # the engine writes into a shape
     try:
@@ -37,8 +38,9 @@ def needed(model: ir.Model, values: Iterable[ir.Value]) -> Iterator[bool]:
     finally:
         for value, shape, type_, notes in before:
             value.shape, value.type = shape, type_
-            value.metadata_props.clear()
-            value.metadata_props.update(notes)
+            if metadata_props(value) != notes:
+                value.metadata_props.clear()
+                value.metadata_props.update(notes)
     if not done:
         yield False
 

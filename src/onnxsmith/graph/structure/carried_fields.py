@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from onnxsmith.base.seams.metadata import meta
 from onnxsmith.graph.structure import name_validation, sparse, walk
 
 _TYPE = "onnxsmith.type"
@@ -25,7 +26,7 @@ _LEFT_OUT = "onnxsmith.left_out"
 
 def odd_type(value: ir.Value) -> onnx.TypeProto | None:
     """Returns the declared type of a value if onnx-ir cannot hold it: a map, a list of maps, an opaque type."""
-    found: onnx.TypeProto | None = value.meta.get(_TYPE)
+    found: onnx.TypeProto | None = meta(value).get(_TYPE)
     return found
 
 
@@ -52,7 +53,7 @@ def left_out(model: ir.Model) -> tuple[str, ...]:
 def is_odd(model: ir.Model) -> bool:
     """Whether the model has carried parts. onnx-ir alone would not write them."""
     has_sparse = any(sparse.message_of(tensor) is not None for tensor in walk.tensors(model))
-    return has_sparse or any(value.type is None and _TYPE in value.meta for value in _values(model))
+    return has_sparse or any(value.type is None and _TYPE in meta(value) for value in _values(model))
 
 
 def from_proto(proto: onnx.ModelProto, kinds: name_validation.Kinds) -> ir.Model:

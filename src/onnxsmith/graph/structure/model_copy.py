@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.graph.structure import walk
 
-_SMALL = 1024
+SMALL = 1024
 """Limits the bytes of tensor messages that are copied. A choice: copying them is cheaper than a lazy tensor."""
 
 
@@ -25,7 +25,7 @@ def cloned(model: ir.Model) -> ir.Model:
     return made
 
 
-def own_values(model: ir.Model, *, up_to: int = _SMALL) -> None:
+def own_values(model: ir.Model, *, up_to: int = SMALL) -> None:
     """Gives every tensor of `model` its own object. Tensor messages of at most `up_to` bytes are copied, so that they
     do not keep the whole model message in memory."""
     for graph in walk.graphs(model):

@@ -23,13 +23,14 @@ _TENSOR, _TENSORS = ir.AttributeType.TENSOR, ir.AttributeType.TENSORS
 _GRAPH, _GRAPHS = ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS
 FLAT = "onnxsmith.flat"
 """Is the key of a graph's `meta` that marks a graph that has no branches or bodies and will not get any. Walks then
-skip the search for them."""
+skip the search for them. If the graph does not change at all, it holds a tuple of the nodes, which is faster to walk
+than the linked list of onnx-ir."""
 
 
 def mark_flat(model: ir.Model) -> None:
     """Marks the graph of a model without branches, bodies and functions. For verbs that change no graph."""
     if not model.functions and not any(True for _ in nested(model.graph)):
-        model.graph.meta[FLAT] = True
+        model.graph.meta[FLAT] = tuple(model.graph)
 
 
 def holds_subgraphs(attribute: ir.Attr) -> bool:
@@ -71,14 +72,22 @@ def named_subgraphs(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
             yield from ((f"{attribute.name}[{index}]", graph) for index, graph in enumerate(attribute.as_graphs()))
 
 
+def direct(graph: ir.Graph | ir.Function) -> Iterable[ir.Node]:
+    """Returns the nodes of a graph, without those in its branches and bodies."""
+    flat = graph.meta.get(FLAT)
+    if isinstance(flat, tuple) and flat and flat[0].graph is graph:  # a copy of a graph has the original's tuple
+        return flat
+    return graph
+
+
 def nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
     """Yields every node of a graph, each followed by the nodes of its branches or body."""
     if FLAT in graph.meta:
-        yield from graph
+        yield from direct(graph)
         return
     for node in graph:
         yield node
-        if has_subgraphs(node):
+        if node.attributes.data and has_subgraphs(node):
             for inner in subgraphs(node):
                 yield from nodes(inner)
 
@@ -108,7 +117,7 @@ def upstream(values: Iterable[ir.Value], stop: Collection[ir.Value] = ()) -> set
 def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph]:
     """Yields every branch and loop body in a graph, at any depth."""
     for node in graph if FLAT not in graph.meta else ():
-        if has_subgraphs(node):
+        if node.attributes.data and has_subgraphs(node):
             for inner in subgraphs(node):
                 yield inner
                 yield from nested(inner)

@@ -161,7 +161,7 @@ class _Graph:
         return pairs
 
     def _key(self, node: onnx.NodeProto) -> object:
-        domain, attributes = _domain(node.domain), node.attribute
+        domain, attributes = _domain(node.domain), list(node.attribute)
         if not domain and node.op_type == "Constant" and len(attributes) == 1 and attributes[0].name == "value":
             return ("tensor", *_content(attributes[0].t))
         if not domain and node.op_type in _UNREPEATABLE:
@@ -175,8 +175,8 @@ class _Graph:
         return (
             (domain, node.op_type, node.overload, context),
             tuple([self.numbers.get(name) for name in node.input]),
-            tuple([bool(name) for name in node.output]),
-            tuple(sorted(_short(one.SerializeToString(deterministic=True)) for one in attributes)),
+            tuple(map(bool, node.output)),
+            tuple(sorted([_short(one.SerializeToString(deterministic=True)) for one in attributes])),
         )
 
     def needed(self, outputs: Iterable[str]) -> list[onnx.NodeProto]:
@@ -271,7 +271,7 @@ def _domain(name: str) -> str:
 
 def _is_whole(node: onnx.NodeProto) -> bool:
     """Whether a node has branches or bodies."""
-    return any(one.type in _BODIES for one in node.attribute)
+    return len(node.attribute) > 0 and any(one.type in _BODIES for one in node.attribute)
 
 
 def _bodies(node: onnx.NodeProto) -> Iterator[Any]:
