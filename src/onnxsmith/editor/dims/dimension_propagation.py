@@ -299,11 +299,10 @@ class Opening:
                     continue
                 if number == factors.size(opened):
                     if group.summed and self._is_trained(node.inputs[index]):
-                        name = factors.text(opened)
+                        name, weights = factors.text(opened), node.inputs[index].name  # type: ignore[union-attr]
                         raise self.refuse(
                             node,
-                            f"the node sums over {name}, and its weights {node.inputs[index].name} fit only the size "
-                            f"{number}",  # type: ignore[union-attr]
+                            f"the node sums over {name}, and its weights {weights} fit only the size {number}",
                             "keep this dimension static; or, if your arrays have their axes in another order, "
                             "change the layout of the input: `onnxsmith explain edit/frozen-dim` shows the command",
                         )
