@@ -104,7 +104,7 @@ def test_a_name_that_may_be_there_is_not_refused(source: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("source", ["x = 1", "def f():\n    model = 1", "class C:\n    model = 1", ""])
 def test_a_name_that_is_not_there_is_refused(source: str, tmp_path: Path) -> None:
-    assert refused(source, "model", tmp_path).startswith("export/target-factory it defines: ")
+    assert refused(source, "model", tmp_path).startswith("export/target-factory the file or module defines: ")
 
 
 def test_an_opset_that_cannot_be_written_is_refused(tmp_path: Path) -> None:

@@ -60,5 +60,5 @@ def test_counts_of_what_is_there() -> None:
 
 def test_a_removed_file_is_named() -> None:
     found = answers.of_report(report(), removed=True, write=False)
-    assert "nothing is kept" in found.text
+    assert "no file was kept" in found.text
     assert found.data["server"]["removed"] is True

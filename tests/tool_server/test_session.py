@@ -79,7 +79,7 @@ def test_a_read_only_session(folder: Path) -> None:
         assert "verify/different" in found.content[0].text
         found = await session.call_tool("simplify", {"model": "a.onnx", "output": "small.onnx"})
         assert (found.structured_content["verdict"], found.structured_content["server"]["removed"]) == ("done", True)
-        assert "nothing is kept" in found.content[0].text
+        assert "no file was kept" in found.content[0].text
         written = next(one for one in found.structured_content["parts"] if one["kind"] == "written")
         assert list(written["files"]) == ["(not kept)/small.onnx"]
         found = await session.call_tool("export", {"model": "waits.py:build"})

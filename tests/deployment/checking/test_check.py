@@ -148,7 +148,7 @@ def test_a_refusal_names_the_refused_nodes_only() -> None:
     (said,) = refusals((check,), "a b.onnx", ["x"])
     assert (said.what, said.where) == ("fake refused 3 nodes, 1 node undecided", "shrink, -> y, grow")
     assert said.remedies[0].text == "onnxsmith op Resize; onnxsmith inspect 'a b.onnx' y"
-    assert "write Resize, mine::Op as operators that the target takes" in said.fix
+    assert "write Resize, mine::Op as operators that the target accepts" in said.fix
 
 
 def test_undecided_nodes_are_counted_and_the_table_is_named() -> None:

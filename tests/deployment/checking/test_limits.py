@@ -72,7 +72,7 @@ def test_a_wrong_number_that_the_file_declares_is_refused_at_fixed_sizes_as_well
     _, (shapes,) = checked(conflict, "onnx-shapes")
     assert shapes.stage is Stage.REFUSED
     assert shapes.changed == ""
-    assert "the operator gives 4 in dimension 1, but the file declares 3" in shapes.why
+    assert "the operator computes 4 in dimension 1, but the file declares 3" in shapes.why
 
 
 def test_what_does_not_fit_the_limit_is_named(tmp_path: Path) -> None:
