@@ -105,7 +105,7 @@ def test_lists_do_not_leave_a_piece(tmp_path: Path) -> None:
 
 def test_fewer_pieces_than_asked_for_are_noted(tmp_path: Path) -> None:
     result = onnxsmith.split(saved(LISTS, tmp_path), tmp_path / "pieces", into=6)
-    assert any("6 pieces were asked for" in note for note in result.report.part(Edits).notes)
+    assert any("6 pieces were requested" in note for note in result.report.part(Edits).notes)
 
 
 def test_weights_are_balanced(tmp_path: Path) -> None:

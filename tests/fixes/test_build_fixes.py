@@ -134,7 +134,7 @@ CASES = [
         "build/body",
         built(both(lambda g, x: x, lambda g, x: (x, x))),
         built(both(lambda g, x: x, lambda g, x: x)),
-        ["return as many from both"],
+        ["return the same number of results from both branches"],
     ),
     Call(
         "build/body",
@@ -284,7 +284,7 @@ CASES = [
         "pattern/unconnected",
         matched("(x, z) => (a, b) { a = Relu(x) b = Neg(z) }"),
         matched("(x) => (a, b) { a = Relu(x) b = Neg(x) }"),
-        ["use a variable in both"],
+        ["use one variable in both results"],
     ),
     Call(
         "register/unknown-operator",

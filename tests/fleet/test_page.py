@@ -139,7 +139,10 @@ def test_a_report_of_a_step_that_cannot_be_read_is_named(tmp_path: Path) -> None
     address = made_up.store(tmp_path / "rows.sqlite", {"only": {place("a.onnx"): one}})
     files.write(table(address), tmp_path / "m.html", render)
     source = (tmp_path / "m-cells" / f"{one.key}.html").read_text(encoding="utf-8")
-    assert "the report of step 1, simplify, is left out: a part of the kind &#39;of_another_version&#39;" in source
+    assert (
+        "the report of step 1, simplify, is left out: the report has a part of the kind &#39;of_another_version&#39;"
+        in source
+    )
     assert "cd " not in source, "only the store is known, so the folder is not"
 
 

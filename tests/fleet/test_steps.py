@@ -152,7 +152,7 @@ def test_a_small_limit_is_not_rounded_to_zero(monkeypatch: pytest.MonkeyPatch) -
     assert (
         f"more than the 20 MB that {MEMORY} allows" in _call_limits.shortage("tract", 20 * 10**6, "", "").problem.what
     )
-    assert "it may take 500 KB" in _call_limits.perhaps_short(500_000)
+    assert "the process may use 500 KB" in _call_limits.perhaps_short(500_000)
     assert cell_limits.ran_out(30 * 10**6).endswith("the 30 MB that memory_limit of the plan allows")
 
 
@@ -195,8 +195,11 @@ def test_a_shortage_in_the_step_itself_names_the_limit(said: str, monkeypatch: p
         "the process needed more than the 6 GB that memory_limit of the plan allows"
     )
     monkeypatch.setattr(type(memory_limit.HERE), "most", lambda self: 5 * 10**9)
-    assert "this machine had free" in cell_limits.told(report, "export", 6 * 10**9)["problems"][0]["what"]
-    assert "this machine had free" in cell_limits.ran_out(6 * 10**9)
+    assert (
+        "the share of this machine's free memory"
+        in cell_limits.told(report, "export", 6 * 10**9)["problems"][0]["what"]
+    )
+    assert "that this machine had free" in cell_limits.ran_out(6 * 10**9)
 
 
 def test_outcomes_from_good_to_bad() -> None:

@@ -226,7 +226,7 @@ def test_a_failure_leads_to_the_stage_and_the_step(file: Path) -> None:
     assert_same(right, file, [prepare(picture)["scaled"]])
     with pytest.raises(AssertionError, match="compare the stages") as failure:
         assert_same(lambda pixels: prepare(pixels)["scaled"], lambda pixels: other(pixels)["scaled"], [picture])
-    assert "if this is one stage already" in str(failure.value)
+    assert "if this is already a single stage" in str(failure.value)
     (found,) = same(prepare, other, inputs=[picture]).problems
     assert found.where.startswith("input 1, ['scaled']")
 

@@ -108,7 +108,7 @@ def test_odd_sizes_for_tensorrt_have_a_fix_that_works(tmp_path: Path, refused: R
     path = written(product(100, 70), tmp_path)
     with refused("quantize/nothing") as refusal:
         quantized(path, to="int4", target="tensorrt-10")
-    assert "100 is no multiple of 128, 64" in refusal.problem.why
+    assert "100 rows of its weight are not a multiple of the block size 128, 64" in refusal.problem.why
     assert "int8" in refusal.problem.fix
     assert "keep-list" not in refusal.problem.fix
     assert quantized(path, to="int8", target="tensorrt-10").report.verdict is Verdict.DONE

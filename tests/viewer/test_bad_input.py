@@ -97,7 +97,10 @@ def test_a_damaged_field_is_named_without_the_words_of_python(folder: Path) -> N
 
 
 def test_the_version_of_a_newer_report_is_told(folder: Path) -> None:
-    for kind, said in (("of a newer schema", "schema 2"), ("with a newer part", "a part of the kind 'heat'")):
+    for kind, said in (
+        ("of a newer schema", "schema 2"),
+        ("with a newer part", "the report has a part of the kind 'heat'"),
+    ):
         (folder / "r.json").write_text(str(REPORTS[kind][1]()), encoding="utf-8")
         why = problem_of(folder, View("m.onnx", with_=("r.json",))).why
         assert why.startswith(said)

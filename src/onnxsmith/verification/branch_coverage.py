@@ -83,16 +83,15 @@ class Sides:
                     self._nodes.setdefault(Side(one.condition.name or "", value, one.within), one.node)
 
     def completed(
-        self, runs: Sequence[Run], generator: Generator | None, answered: Callable[[Feed], Run | None]
+        self, runs: Sequence[Run], generator: Generator, answered: Callable[[Feed], Run | None]
     ) -> tuple[list[Run], tuple[Untaken, ...]]:
         """Returns runs for the branches that none of `runs` takes, and the branches that still no input takes.
-        `answered` runs the reference, or returns None if the reference refuses the input. Without a generator, no
-        inputs are searched."""
+        `answered` runs the reference, or returns None if the reference refuses the input."""
         missing = set(self._nodes)
         for run in runs:
             missing -= self._taken(run.feed)
         found: list[Run] = []
-        for feed in self._others(runs, generator) if missing and generator is not None else ():
+        for feed in self._others(runs, generator) if missing else ():
             if self._taken(feed) & missing and (other := answered(feed)) is not None:
                 found.append(other)
                 missing -= self._taken(feed)

@@ -198,9 +198,9 @@ def _of_all_sides(
     evidence: Evidence, plan: Plan, explorer: Explorer, taken: Sequence[Run]
 ) -> tuple[list[Run], tuple[Untaken, ...]]:
     """Returns runs for the branches of Ifs that no input takes, and the branches without such a run."""
-    if evidence.sides is None:
+    if evidence.sides is None or not plan.generate:
         return [], ()
-    return Sides(evidence.sides).completed(taken, plan.generator if plan.generate else None, explorer.answered)
+    return Sides(evidence.sides).completed(taken, plan.generator, explorer.answered)
 
 
 def _refuse_constants(drawn: Set[str], candidate: Session, runs: Sequence[Run], checks: Checks) -> None:

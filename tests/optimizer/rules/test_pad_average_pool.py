@@ -57,9 +57,9 @@ def test_holes() -> None:
 
 PADDED = {
     "1: a mirror": ("not pad with a constant", "", P, 'Pad<mode = "reflect">(x, p)'),
-    "2: channels": ("channels are padded", "", P.replace("0, 0, 1", "0, 1, 1", 1), "Pad(x, p)"),
+    "2: channels": ("channels are also padded", "", P.replace("0, 0, 1", "0, 1, 1", 1), "Pad(x, p)"),
     "3: cropping": ("it crops", "", P.replace("0, 1}", "0, -1}"), "Pad(x, p)"),
-    "4: amounts from outside": ("how much it pads", ", int64[8] p", P, "Pad(x, p)"),
+    "4: amounts from outside": ("amounts of padding", ", int64[8] p", P, "Pad(x, p)"),
     "4: a value from outside": ("not a constant number", ", float v", f"{P}, float v = {{0}}", "Pad(x, p, v)"),
 }
 
@@ -77,7 +77,7 @@ def test_pads_that_are_refused(case: str) -> None:
 def test_axes_from_outside() -> None:
     text = f"""{HEAD.replace("x)", "x, int64[2] axes)")} <int64[4] q = {{1, 2, 0, 1}}, int64[2] axes = {{2, 3}}> {{
         a = Pad(x, q, , axes)\n y = AveragePool<kernel_shape = [3, 3]>(a) }}"""
-    assert_refused(RULE, "which axes", text, opset=18)
+    assert_refused(RULE, "padded axes", text, opset=18)
 
 
 @refuses(RULE, 10)

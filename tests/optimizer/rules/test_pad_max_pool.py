@@ -38,11 +38,11 @@ def test_rewritten(case: str) -> None:
 
 
 REFUSED = {
-    "1: what may be negative": ("could be the largest", f"a = Pad(x, p)\n y = {POOL}"),
-    "1: the least of a LeakyRelu": ("could be the largest", f"r = LeakyRelu(x)\n a = Pad(r, p)\n y = {POOL}"),
-    "1: a Clip from below zero": ("could be the largest", f"r = Clip(x, low, six)\n a = Pad(r, p)\n y = {POOL}"),
-    "1: a low number": ("could be the largest", f"a = Pad(x, p, low)\n y = {POOL}"),
-    "5: padding of its own": ("pads too", f"{RELU}y = {OWN}"),
+    "1: what may be negative": ("could be the maximum", f"a = Pad(x, p)\n y = {POOL}"),
+    "1: the least of a LeakyRelu": ("could be the maximum", f"r = LeakyRelu(x)\n a = Pad(r, p)\n y = {POOL}"),
+    "1: a Clip from below zero": ("could be the maximum", f"r = Clip(x, low, six)\n a = Pad(r, p)\n y = {POOL}"),
+    "1: a low number": ("could be the maximum", f"a = Pad(x, p, low)\n y = {POOL}"),
+    "5: padding of its own": ("also pads", f"{RELU}y = {OWN}"),
     "6: rounding up": (
         "beyond the data",
         f"{RELU}y = MaxPool<kernel_shape = [3, 3], strides = [2, 2], ceil_mode = 1>(a)",
@@ -50,7 +50,7 @@ REFUSED = {
     "8: holes": ("holes", f"{RELU}y = MaxPool<kernel_shape = [2, 3], dilations = [2, 2]>(a)"),
     "7: wider than the window": ("as wide as the window", f"{RELU}y = MaxPool<kernel_shape = [3, 2]>(a)"),
     "9: places": (
-        "count the padding",
+        "change with the padding",
         f"{RELU}m, i = MaxPool<kernel_shape = [3, 3]>(a)\n f = Cast<to = 1>(i)\n y = Add(m, f)",
     ),
 }
@@ -64,10 +64,10 @@ def test_refused(case: str) -> None:
 
 
 PADDED = {
-    "2: channels": ("channels are padded", "", P.replace("0, 0, 1", "0, 1, 1", 1), "Pad(r, p)"),
+    "2: channels": ("channels are also padded", "", P.replace("0, 0, 1", "0, 1, 1", 1), "Pad(r, p)"),
     "2: a mirror": ("not pad with a constant", "", P, 'Pad<mode = "reflect">(r, p)'),
     "3: cropping": ("it crops", "", P.replace("0, 1}", "0, -1}"), "Pad(r, p)"),
-    "4: amounts from outside": ("how much it pads", ", int64[8] p", P, "Pad(r, p)"),
+    "4: amounts from outside": ("amounts of padding", ", int64[8] p", P, "Pad(r, p)"),
     "4: a value from outside": ("not a constant number", ", float v", f"{P}, float v = {{0}}", "Pad(r, p, v)"),
 }
 

@@ -134,7 +134,7 @@ def test_clips_that_are_neither() -> None:
 @refuses("fuse/hard-sigmoid", 1, 2)
 def test_clips_refused() -> None:
     for rule, end in (("fuse/hardswish", PRODUCTS["the product divided"]), ("fuse/hard-sigmoid", "y = Div(b, six)")):
-        assert_refused(rule, "not known to be one that", clipped(end, dtype="double"))
+        assert_refused(rule, "the dtype is unknown", clipped(end, dtype="double"))
         assert_refused(rule, "used elsewhere", clipped(end.replace("y =", "d =") + "\n y = Add(d, b)"))
 
 

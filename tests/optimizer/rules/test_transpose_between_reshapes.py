@@ -91,7 +91,7 @@ def test_two_dimensions_in_other_places() -> None:
     text = """g (float[A,B,8] x, float[B,A] like) => (float[P,Q,R] y) <int64[2] merged = {-1, 8}, int64[1] m = {8}> {
         a = Reshape(x, merged)\n b = Transpose<perm = [1, 0]>(a)
         s = Shape(like)\n split = Concat<axis = 0>(m, s)\n y = Reshape(b, split) }"""
-    assert_refused(RULE, "more than one number", text)
+    assert_refused(RULE, "more than one dimension", text)
 
 
 def test_sizes_of_another_input() -> None:

@@ -62,7 +62,7 @@ def test_a_slight_error_that_no_output_shows_is_a_note() -> None:
     assert result.ok
     assert found.culprits == ()
     assert found.layer("c").verdict == "own error, slight"
-    assert any("little more than is allowed" in note for note in found.notes)
+    assert any("slightly more than is allowed" in note for note in found.notes)
 
 
 def test_a_huge_error_that_nothing_shows_is_named() -> None:
