@@ -141,7 +141,7 @@ def test_a_model_behind_itself_keeps_its_interface(tmp_path: Path) -> None:
     assert any("y_of_the_first" in note for note in result.report.part(Edits).notes)
     kept = onnxsmith.merge(half, half, tmp_path / "kept.onnx", wires={"y": "x"}, keep=True)
     assert [value.name for value in onnxsmith.load(tmp_path / "kept.onnx").graph.outputs] == ["y", "y_1"]
-    assert any("is called y_1" in note for note in kept.report.part(Edits).notes)
+    assert any("is now called y_1" in note for note in kept.report.part(Edits).notes)
 
 
 def test_prefixes_keep_the_names_of_both_models_apart(tmp_path: Path) -> None:
@@ -356,4 +356,4 @@ def test_every_tensor_that_gets_another_name_is_in_the_report(tmp_path: Path) ->
     notes = " ".join(result.report.part(Edits).notes)
     assert result.ok
     assert "renamed tensors of the second model, because the first model has the same names: x → x_1, t → t_1" in notes
-    assert "left out: author = 'two'" in notes
+    assert "for the key: author = 'two'" in notes

@@ -136,7 +136,7 @@ CASES = [
         "onnxsmith compare v.safetensors m.onnx --input in.npz",
         {"m.onnx": RELU, "v.safetensors": dumped, "in.npz": {"x": np.ones((5, 3), np.float32)}},
         by_hand="onnxsmith compare v.safetensors m.onnx",
-        says=["leave out --input"],
+        says=["remove --input"],
     ),
     Case("reduce/no-output", "onnxsmith reduce u.onnx --check 'refuses onnxruntime'", {"u.onnx": UNKNOWN}),
     Case(

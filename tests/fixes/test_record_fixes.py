@@ -77,14 +77,14 @@ CASES = [
         VERIFY,
         {"m.onnx": NEG, "r.json": of(SIMPLIFY, lambda data: data["predicate"].update(verdict="different"))},
         changes={"r.json": of(SIMPLIFY, lambda data: None)},
-        says=["kept first"],
+        says=["compare it with the first copy"],
     ),
     Case(
         "record/other-bytes",
         VERIFY,
         {"m.onnx": NEG, "r.json": of(SIMPLIFY, other)},
         changes={"r.json": of(SIMPLIFY, lambda data: None)},
-        says=["kept first"],
+        says=["compare it with the first copy"],
     ),
     Case(
         "record/not-written",

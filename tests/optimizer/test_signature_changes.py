@@ -53,7 +53,7 @@ def test_defaults_stay_and_are_counted_until_they_may_be_fixed(tmp_path: Path, i
     kept = onnxsmith.simplify(file, tmp_path / "kept.onnx", why=["fuse/conv-batchnorm@norm"])
     assert "5 initializers can be replaced by a caller" in kept.report.headline
     assert "--fix-defaults" in kept.report.headline
-    assert "is a graph input too" in kept.report.to_json()
+    assert "is also a graph input" in kept.report.to_json()
     assert len(onnx.load(tmp_path / "kept.onnx").graph.node) == 4
     fixed = onnxsmith.simplify(file, tmp_path / "fixed.onnx", fix_defaults=True)
     made = onnx.load(tmp_path / "fixed.onnx")

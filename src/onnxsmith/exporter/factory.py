@@ -134,8 +134,8 @@ def _of_a_file(target: str) -> str:
     if path.suffix == ".onnx":
         file = shlex.quote(target)
         return (
-            "the target is an ONNX file already, so there is nothing to export; to work with this file, run "
-            f"`onnxsmith simplify {file} -o simplified.onnx` or `onnxsmith check {file}`"
+            f"run `onnxsmith simplify {file} -o simplified.onnx` or `onnxsmith check {file}`: the target is an ONNX "
+            "file already, so there is nothing to export"
         )
     if path.suffix == ".py" and path.is_file():
         names = [

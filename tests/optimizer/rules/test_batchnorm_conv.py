@@ -70,10 +70,10 @@ REFUSED = {
         f"""{HEAD} <{W}, {STATISTICS}> {{
             a, n, o = BatchNormalization<training_mode = 1>(x, s, b, m, v)\n y = Conv(a, w) }}""",
     ),
-    "8: ConvTranspose with a larger kernel": ("through other weights", upsampled(STATISTICS)),
-    "8: ConvTranspose with a stride": ("through other weights", upsampled(STATISTICS, kernel=1)),
+    "8: ConvTranspose with a larger kernel": ("different weights apply the shift", upsampled(STATISTICS)),
+    "8: ConvTranspose with a stride": ("different weights apply the shift", upsampled(STATISTICS, kernel=1)),
     "8: ConvTranspose with larger outputs": (
-        "through other weights",
+        "different weights apply the shift",
         upsampled(STATISTICS, "strides = [1, 1], output_shape = [4, 4]", 1),
     ),
     "6: ConvTranspose that cuts": ("padded after", upsampled(STATISTICS, "pads = [1, 1, 0, 0]")),
