@@ -323,7 +323,7 @@ PORTS = [
     verb("edit/layout", "layout m.onnx x=NHW", "layout m.onnx x=NHWC", ["NHWC"], model=IMAGES),
     verb("edit/layout", "layout m.onnx", "layout m.onnx x=NHWC", ["x=NHWC"], model=IMAGES, name="none"),
     verb("edit/layout", "layout m.onnx NHWC", "layout m.onnx x=NHWC", ["x=NHWC"], model=IMAGES, name="no name"),
-    verb("edit/ir-version", "opset m.onnx 21 --ir-version 3", "opset m.onnx 21", ["leave it out"]),
+    verb("edit/ir-version", "opset m.onnx 21 --ir-version 3", "opset m.onnx 21", ["leave the IR version out"]),
 ]
 NODES = [
     step(

@@ -313,7 +313,7 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
             f"the file has IR version {proto.ir_version}",
             where=where,
             why=f"the installed onnx {onnx.__version__} reads up to {onnx.IR_VERSION}",
-            fix=f"`pip install --upgrade onnx`, or, if the model uses nothing of the newer format, "
+            fix=f"`pip install --upgrade onnx`; or if the model uses nothing of the newer format, "
             f"{message_change(where, f'm.ir_version = {onnx.IR_VERSION}')}",
         )
     known = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": onnx.defs.onnx_ml_opset_version()}
