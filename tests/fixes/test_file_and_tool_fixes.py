@@ -135,7 +135,7 @@ FILES = [
         "output/not-an-array",
         lambda: onnxsmith.run(from_text(LIST), random=True, output="o.npz"),
         lambda: onnxsmith.run(from_text(LIST), random=True),
-        ["from Python"],
+        ["in Python"],
     ),
     Case(
         "input/unreadable",

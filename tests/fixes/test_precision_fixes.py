@@ -205,7 +205,7 @@ CASES = [
         f"{QUANTIZE} --to int8 --data data.npz --calibration some.npz",
         {**WITH_DATA, "some.npz": {"x": DATA["x"][:4]}},
         by_hand=f"{QUANTIZE} --to int8 --data data.npz",
-        says=["leave it out"],
+        says=["leave --calibration out"],
     ),
     Case(
         "quantize/budget-not-met",

@@ -195,7 +195,7 @@ CASES = [
         "compat/argument",
         lambda: compat(f="m.onnx", export_modules_as_functions=True),
         lambda: compat(f="m.onnx"),
-        ["leave it out"],
+        ["leave this argument out"],
         name="functions",
     ),
     Case(
