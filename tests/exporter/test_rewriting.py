@@ -50,7 +50,7 @@ def test_a_users_rewrite_is_used_and_named() -> None:
 
     module = Signs()
     result = follows(module, (torch.randn(3),), (torch.ones(3),), (-torch.ones(3),))
-    assert any("Signs is computed by" in note for note in result.report.part(Capture).notes)
+    assert any("Signs is replaced by" in note for note in result.report.part(Capture).notes)
     assert "forward" not in vars(module)
 
 

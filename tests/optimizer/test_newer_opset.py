@@ -72,7 +72,9 @@ def test_auto_says_what_the_runtime_does_not_read(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("onnxsmith.runtimes.onnxruntime.OnnxRuntime.newest_opset", lambda self: 19)
     save(from_text(GELU), tmp_path / "in.onnx")
     result = onnxsmith.simplify(tmp_path / "in.onnx", tmp_path / "out.onnx", opset="auto")
-    assert "opset 20 was not tried: onnxruntime reads 19 here" in result.report.part(Simplification).notes
+    assert (
+        "opset 20 was not tried: the installed onnxruntime reads up to 19" in result.report.part(Simplification).notes
+    )
     assert onnx.load(tmp_path / "out.onnx").opset_import[0].version == 17
 
 

@@ -65,7 +65,7 @@ def test_the_variance_of_large_numbers_stays(runtime: str) -> None:
     assert kept(result) == ["square", "variance", "deviation"]
     square = result.report.part(Precision).kept[0]
     assert square.why.startswith("overflow: sq reaches ")
-    assert square.why.endswith("float16 ends at 65504")
+    assert square.why.endswith("the largest float16 is 65504")
     assert square.own == np.inf
     assert "y: " in square.without
     assert len([part for part in result.report.parts if isinstance(part, Verification)]) == 2
@@ -242,7 +242,7 @@ def test_an_older_model_is_raised_first(tmp_path: Path) -> None:
     assert part.notes[0] == "opset 12 is too old for bfloat16: the model was first converted to opset 18"
     assert load(path).opset_imports[""] == 18
     assert part.file is not None
-    assert part.file.nodes == len(list(load(path).graph))
+    assert part.file.nodes == sum(node.op_type != "Constant" for node in load(path).graph)
     assert part.file.narrow == part.narrow > 0
 
 
@@ -319,7 +319,7 @@ def test_the_headline_says_what_cannot_be_narrow() -> None:
     assert "2 of 4 nodes became float16" in report.headline
     assert "2 cannot be float16 (QuantizeLinear, DequantizeLinear)" in report.headline
     assert "1 of 2 weights became float16, 32 B of 36 B" in report.headline
-    assert "the operator has no float16 before opset 19" in report.part(Precision).fixed
+    assert "the operator does not support float16 before opset 19" in report.part(Precision).fixed
 
 
 def test_where_nothing_was_gained_it_fails_and_writes_nothing(tmp_path: Path) -> None:

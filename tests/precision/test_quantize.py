@@ -369,7 +369,7 @@ def test_a_metric_of_the_users_that_gives_no_number_is_to_blame(tmp_path: Path, 
         quantized(path, to="int8", data=found, calibration=samples(path, seed=1), metric=no_number)
     told = refusal.problem
     bad = [f"[{index}]" for index, (_, label) in enumerate(found) if label == 3]
-    assert told.what == "the metric function no_number gave nan for the given model"
+    assert told.what == "the metric function no_number returned nan for the given model"
     assert f"no number for {len(bad)} of {len(found)} samples" in told.where
     assert all(name in told.where for name in bad[:5])
     assert __file__ in told.where

@@ -295,7 +295,7 @@ def test_a_target_that_refuses_every_form_is_told_in_its_words(tmp_path: Path, m
     (found,) = result.report.problems
     assert found.id == "quantize/target-refuses"
     assert "expects Constant for port" in found.why
-    assert 'keep it in float32: keep=["LAYER"]' in found.fix
+    assert 'keep that layer in float32: keep=["LAYER"]' in found.fix
     with typed():
         command = quantised_recurrent(tmp_path, "GRU", target="openvino").report.problems[0]
     assert "`echo LAYER > wide.txt`, then add --keep wide.txt" in command.fix
