@@ -75,7 +75,7 @@ def test_each_tensor_leads_to_its_node(folder: Path) -> None:
     assert (status, err) == (0, "")
     found = Links(folder / "out" / "r.html").found
     assert found["The model"] == "../v.html"
-    colour = "colour=error+from+the+inputs+on"
+    colour = "colour=error+including+the+error+of+the+inputs"
     assert [found[name] for name in ("t", "u", "y")] == [
         f"../v.html#&at=node:{node}&{colour}" for node in ("product", "act", "squash")
     ]

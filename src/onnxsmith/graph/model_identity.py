@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -73,10 +74,12 @@ def identified(report: Report, before: Iterable[ModelFile], renamed: Iterable[st
 
 
 def model_file(path: Path, role: str) -> ModelFile | None:
-    """Returns the file with its hashes; None if it cannot be read or is empty. A file that has not changed is not read
-    twice."""
+    """Returns the file with its hashes; None if it cannot be read, is empty, or is a device or a pipe. A file that has
+    not changed is not read twice."""
     try:
         about = path.stat()
+        if not stat.S_ISREG(about.st_mode):
+            return None
         own, data = _hashes(path.absolute(), (about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size))
     except (OSError, ValueError):  # a ValueError is a NUL in the name
         return None

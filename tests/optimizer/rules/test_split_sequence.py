@@ -42,7 +42,7 @@ def test_an_element_that_is_an_output() -> None:
         s = SplitToSequence<axis = 1>(x, n)\n y = SequenceAt(s, i)\n a = SequenceAt(s, j)\n z = Relu(a) }"""
     assert_rewritten(RULE, "Split Relu", text)
     twice = text.replace("a = SequenceAt(s, j)\n z = Relu(a)", "a = Neg(x)\n z = SequenceAt(s, i)")
-    assert_refused(RULE, "two results", twice)
+    assert_refused(RULE, "two graph outputs", twice)
 
 
 def test_in_a_branch() -> None:
