@@ -172,7 +172,7 @@ def test_an_output_of_vanishing_scale_is_said_so() -> None:
     """
     part = held(tiny, tiny)
     assert part.equal
-    assert "of the size" in part.outputs[0].weak
+    assert "values are as small as" in part.outputs[0].weak
     assert not held(tiny.replace("1e-22", "2e-22"), tiny).equal
 
 
