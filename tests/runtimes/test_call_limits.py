@@ -107,7 +107,7 @@ def test_an_answer_that_is_too_large_is_not_read(refused: Refused) -> None:
         refused("runtime/memory") as refusal,
     ):
         session.run({**FLOATS, "n": np.array([80_000_000])})
-    assert "the answer has 0.32 GB" in refusal.problem.why
+    assert "the answer has 320 MB" in refusal.problem.why
 
 
 def test_a_loop_without_an_end_is_stopped(monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
