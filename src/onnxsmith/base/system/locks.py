@@ -103,12 +103,12 @@ class FileLocks(Locks):
 
     @contextmanager
     def waiting(self, file: Path) -> Iterator[None]:
-        lock = _waited_for(file)
+        lock, owner = _waited_for(file), os.getpid()
         _held.add(lock)
         try:
             yield
         finally:
-            if lock in _held:  # not in a fork
+            if os.getpid() == owner:  # a fork may have another file under the number of this lock
                 file.unlink(missing_ok=True)  # while it is held: whoever waits sees that the file is another
                 self.release(lock)
 
