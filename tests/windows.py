@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,7 +40,8 @@ def holders(path: str) -> list[str]:
 @contextmanager
 def held_files_stay(below: Path) -> Iterator[list[str]]:
     """Refuses to rename, replace or remove a file or folder under `below` that a process holds, as Windows does, and
-    takes the package's ways of Windows. Yields what was refused."""
+    takes the package's ways of Windows. Yields what was refused. Temporary files go into a folder of their own: by the
+    rule of Windows, the folders of other processes would look like those of dead ones."""
     refused: list[str] = []
     root = os.path.realpath(below)
 
@@ -57,6 +59,8 @@ def held_files_stay(below: Path) -> Iterator[list[str]]:
         return call
 
     with (
+        tempfile.TemporaryDirectory() as temporary,
+        mock.patch.object(tempfile, "tempdir", temporary),
         mock.patch.object(locks, "HERE", locks.OpenFiles()),
         mock.patch.object(moving, "HERE", moving.CopiedIfHeld()),
         mock.patch.multiple(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import onnxsmith
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(onnxsmith.__file__).parents[1])}
+PATHS = {"PYTHONPATH": str(Path(onnxsmith.__file__).parents[1])}
 
 ABSENT = """
 import importlib, os, pkgutil, signal, subprocess, sys
@@ -79,13 +79,17 @@ for words in (["doctor"], ["fleet", "run", "p.toml"]):
 
 
 def ran(code: str, folder: Path) -> str:
+    """What the code prints, on such a system. The folder of temporary files is its own: without locks, the folders of
+    other processes look like those of dead ones."""
+    temporary = folder / "temporary"
+    temporary.mkdir()
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", ABSENT + code],
         capture_output=True,
         text=True,
         check=False,
         cwd=folder,
-        env=ENVIRONMENT,
+        env={**os.environ, **PATHS, "TMPDIR": str(temporary)},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -164,20 +164,5 @@ def _remove_if_left(folder: Path) -> None:
     if folder.is_symlink():
         return
     with contextlib.suppress(OSError), locks.HERE.taken_over(folder / _LOCK):
-        if _lives((folder / _LOCK).read_text(encoding="utf-8", errors="replace")):
-            return
         _remove(folder)
         _leave_to_others(folder)
-
-
-def _lives(owner: str) -> bool:
-    """Whether a process of this number lives on this system: then its folder stays, even if its lock is free."""
-    if os.name != "posix" or not owner.isdecimal():
-        return False
-    try:
-        os.kill(int(owner), 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # a process of another user
-        return True
-    return True

@@ -68,7 +68,7 @@ def test_the_report_tells_pairs_from_regions() -> None:
     assert (part.changes["removed node"], part.changes["added node"]) == (1, 3)
     result = view(from_text(SPLIT), from_text(SLICES))
     assert result.report.part(View).otherwise == {"removed": 1, "added": 3, "regions": 1}
-    assert otherwise_text(part.otherwise) == "the results of 1 removed and 3 added, in 1 region"
+    assert otherwise_text(part.otherwise) == "the results of 1 removed and 3 added nodes, in 1 region"
     scene = scene_in(result.page)
     ours, theirs = (model["nodes"]["name"] for model in scene["models"])
     ((removed, added),) = scene["difference"]["regions"]

@@ -78,7 +78,6 @@ class FileLocks(Locks):
         lock = os.open(unnamed, os.O_CREAT | os.O_RDWR, 0o600)
         try:
             _fcntl.flock(lock, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
-            os.write(lock, str(os.getpid()).encode())
             os.rename(unnamed, file)  # noqa: PTH104 — the pair of os.open
         except OSError:
             os.close(lock)
