@@ -138,7 +138,7 @@ class Polygamma(Translation, targets=("aten::polygamma", "aten::special_polygamm
 def _first(x: torch.Tensor) -> torch.Tensor:
     """Returns the first derivative of digamma: six steps of f(x) = 1/x² + f(x + 1), then three terms of the asymptotic
     series (DLMF 5.15.8). Below ½ it uses the reflection formula (DLMF 5.15.6). In float64 nine digits are right, as in
-    PyTorch."""
+    PyTorch; at a pole, such as -80, the result is as large as the rounding of πx makes it, also as in PyTorch."""
     low = x < 0.5
     at = torch.where(low, 1 - x, x)
     found = torch.zeros_like(x)
@@ -147,7 +147,7 @@ def _first(x: torch.Tensor) -> torch.Tensor:
         at = at + 1
     inverse = 1 / (at * at)
     found = found + (1 + 1 / (2 * at) + inverse * (1 / 6 - inverse * (1 / 30 - inverse * (1 / 42)))) / at
-    sine = ((x - x.round()) * math.pi).sin()
+    sine = (x * math.pi).sin()
     return torch.where(low, math.pi**2 / (sine * sine) - found, found)
 
 
