@@ -78,6 +78,14 @@ REFUSED = {
             f"<{W.replace('2, 3', '1e-38, 3')}, float c = {{0.01}}> {{ a = Conv(x, w)\n b = Mul(a, c)\n y = Tanh(b) }}"
         ),
     ),
+    "5: a sum that overflows where the result does not": (
+        "overflows or becomes 0",
+        f"{HEAD} <{W.replace('2, 3', '1e30, 3')}, float c = {{1e-30}}> {{ a = Conv(x, w)\n y = Mul(a, c) }}",
+    ),
+    "5: a sum that becomes 0 where the result does not": (
+        "overflows or becomes 0",
+        f"{HEAD} <{W.replace('2, 3', '1e-30, 3')}, float c = {{1e30}}> {{ a = Conv(x, w)\n y = Mul(a, c) }}",
+    ),
     "6: weights of unknown shape": (
         "not known",
         """g (float[N,1,4,4] x, float[C,1,1,1] w) => (float[N,C,4,4] y) <float c = {3}> {

@@ -105,6 +105,11 @@ def test_in_a_branch() -> None:
 SHARED = graph(
     f"{HEADS}\n i = Mul(h, c)\n j = MatMul(z, w)\n l = ReduceSum(j)\n y = Mul(i, l)", "float[N,S,4] x, float[N,S,4] z"
 )
+BETWEEN = graph(
+    "a = Relu(x)\n e = Mul(a, c)\n f = Transpose<perm = [1, 0, 2]>(e)\n y = Mul(f, d)",
+    y="A,B,C",
+    constants="float c = {1e30}, float d = {1e-30}",
+)
 LONG = ", ".join(str(n % 5 + 1) for n in range(300))
 REFUSED = {
     "1: weights that are used elsewhere": ("used elsewhere", SHARED),
@@ -122,7 +127,7 @@ REFUSED = {
         "out of the range",
         graph(f"{HEADS}\n y = Mul(h, c)").replace("float c = {0.5}", "float c = {1e-39}"),
     ),
-    "3: one number that would become many": (
+    "4: one number that would become many": (
         "more memory",
         graph(
             "a = Relu(x)\n e = Mul(a, c)\n f = Transpose<perm = [1, 0, 2]>(e)\n y = Mul(f, long)",
@@ -142,8 +147,27 @@ REFUSED = {
     "2: another factor that overflows": (
         "cannot be multiplied into the constant",
         graph(
-            "a = Relu(x)\n e = Mul(a, c)\n f = Transpose<perm = [1, 0, 2]>(e)\n z = Mul(f, d)\n y = Tanh(z)", y="A,B,C"
-        ).replace("float c = {0.5}", "float c = {1e38}"),
+            "a = Relu(x)\n e = Mul(a, d)\n f = Transpose<perm = [1, 0, 2]>(e)\n z = Mul(f, c)\n y = Tanh(z)",
+            y="A,B,C",
+            constants="float c = {1e38}, float d = {4}",
+        ),
+    ),
+    "3: a value that overflows where the result does not": ("overflows or becomes 0", BETWEEN),
+    "3: a quotient that overflows where the result does not": (
+        "overflows or becomes 0",
+        BETWEEN.replace("Mul(a, c)", "Div(a, d)").replace("Mul(f, d)", "Div(f, c)"),
+    ),
+    "3: a value that becomes 0 where the result does not": (
+        "overflows or becomes 0",
+        BETWEEN.replace("Mul(a, c)", "Mul(a, d)").replace("Mul(f, d)", "Mul(f, c)"),
+    ),
+    "3: a value that may overflow though its factor is small": (
+        "overflows or becomes 0",
+        BETWEEN.replace("1e30", "512").replace("1e-30", "0.001"),
+    ),
+    "3: a sum that overflows where the result does not": (
+        "overflows or becomes 0",
+        graph(f"{HEADS}\n y = Mul(h, c)").replace("float c = {0.5}", "float c = {1e-20}").replace("{-3", "{-3e20"),
     ),
 }
 

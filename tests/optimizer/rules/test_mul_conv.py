@@ -96,6 +96,10 @@ REFUSED = {
         "out of the range",
         f"{HEAD} <{W.replace('{1,', '{1e38,')}, float c = {{1e3}}> {{ a = Mul(x, c)\n d = Conv(a, w)\n y = Tanh(d) }}",
     ),
+    "4: data that becomes 0 where the result does not": (
+        "overflows or becomes 0",
+        f"{HEAD} <{W.replace('{1,', '{1e30,')}, float c = {{1e-30}}> {{ a = Mul(x, c)\n y = Conv(a, w) }}",
+    ),
     "5: transposed data": (
         "along the last axis",
         f"""g (float[2,N] x) => (float[N,2] y) <{FLAT}, float c = {{3}}> {{

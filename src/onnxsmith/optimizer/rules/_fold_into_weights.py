@@ -17,6 +17,7 @@ from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.uniform_tensors import uniform
 from onnxsmith.optimizer.rules import _activations, _written_out_norms
+from onnxsmith.optimizer.rules._intermediate_range import leaves_range
 from onnxsmith.optimizer.rules._patterns import FLOATS, fits, integer, maker, read_elsewhere, two_ways
 from onnxsmith.optimizer.rules.base import Blamed, Exactness, Match, NoMatch, Rule
 
@@ -315,9 +316,18 @@ def _product(
         # the bits that a small product loses are below the rounding error of the sum's largest term
         largest = found.by_group(size).max(axis=found.summed)
         lost = found.by_group((size < limits.tiny) & (exact != 0)).any(axis=found.summed)
+    if leaves_range(*_in_order(found, array, scale, data=data), limits):
+        return NoMatch("the intermediate result overflows or becomes 0 where the final result does not", where)
     if not (size <= limits.max).all() or (not underflow and (lost & (largest < limits.tiny)).any()):
         return NoMatch("a product is out of the range of the weights' dtype", where)
     return exact.astype(array.dtype)
+
+
+def _in_order(found: Linear, weights: Array, scale: Vector, *, data: bool) -> tuple[Vector, Vector]:
+    """Returns the factors of each channel in the order in which the data meets them: of the weights the largest."""
+    axes = (2, 3) if found.transposed == data else (1, 3)
+    largest = np.abs(found.by_group(weights)).max(axis=axes).ravel()
+    return (scale, largest) if data else (largest, scale)
 
 
 def _sum(found: Linear, scale: Vector, shift: Vector, where: Blamed) -> Array | NoMatch:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-import numpy.typing as npt
 import onnx_ir as ir
 
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.uniform_tensors import uniform
 from onnxsmith.optimizer.rules import _activations
 from onnxsmith.optimizer.rules._fold_into_weights import Step, steps
+from onnxsmith.optimizer.rules._intermediate_range import (
+    loses_factor,
+    loses_summand,
+    room_for_factor,
+    room_for_summand,
+)
 from onnxsmith.optimizer.rules._patterns import FLOATS, fits, maker, read_elsewhere, two_ways
 from onnxsmith.optimizer.rules._ranges import largest
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
@@ -19,10 +22,6 @@ from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 _SLACK = 1024
 """Limits the bytes by which the joined constant may be larger than the larger of both constants. A choice: a saved node
 is worth 1 kB."""
-_FAR = 2.0**10
-"""An intermediate value that differs from the result by more than this factor counts as far away. A choice: beyond,
-more than 10 bits may be lost."""
-_Array = npt.NDArray[np.float64]
 
 
 class ConstantChain(Rule):
@@ -103,30 +102,12 @@ def _joined(node: ir.Node, first: ir.Node, inner: Step, outer: Step, name: str) 
     small = (size < limits.tiny) & (a != 0) & (b != 0) if factors else np.zeros(shape, bool)
     if not np.isfinite(constant).all() or small.any():
         return NoMatch("the constant is out of the range of the dtype", name)
-    if _shows(a, b, exact, factors):
+    if loses_factor(a) if factors else loses_summand(a, exact, b):
         return NoMatch("the intermediate result loses digits, overflows or becomes 0", name)
-    if largest(inner.source) > _room(a, b, float(limits.max), float(limits.eps), factors):
+    if largest(inner.source) > (room_for_factor if factors else room_for_summand)(a, b, limits):
         return NoMatch("the intermediate result overflows where the final result does not", name)
     found = {"source": inner.source, "constant": constant, "op_type": "Mul" if factors else "Add", "name": name}
     return Match(node, (node, first), found)
-
-
-def _shows(a: _Array, b: _Array, both: _Array, factors: bool) -> bool:
-    """Whether an overflow, an underflow or lost digits of the intermediate value may be visible in the result."""
-    if factors:
-        inner = np.abs(a[a != 0])
-        return bool((inner > _FAR).any() or (inner < 1 / _FAR).any())
-    return bool((_FAR * np.abs(both) < np.maximum(np.abs(a), np.abs(b))).any())
-
-
-def _room(a: _Array, b: _Array, most: float, epsilon: float, factors: bool) -> float:
-    """Returns the largest input up to which the intermediate value overflows only if the result overflows, too."""
-    a, b = np.broadcast_arrays(a, b)
-    if factors:
-        back = np.abs(a[(np.abs(a) > 1) & (np.abs(b) < 1)])
-        return most / float(back.max()) if back.size else math.inf
-    size = np.abs(a[(a * b < 0) & (np.abs(a) >= most * epsilon / 4)])  # a smaller one is rounded off
-    return most - float(size.max()) if size.size else math.inf
 
 
 _NEUTRAL = {"Add": 0, "Sub": 0, "Mul": 1, "Div": 1, "Pow": 1, "And": True, "Or": False}

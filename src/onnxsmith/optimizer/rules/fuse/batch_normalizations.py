@@ -18,7 +18,7 @@ class ConvBatchnorm(AfterLinear):
     3. The normalisation is in training mode, or gives more than one output.
     4. `spatial` is 0 (opsets 7 and 8): statistics then differ by position.
     5. The weights have other readers: the model would store them twice.
-    6. A product overflows.
+    6. A product overflows, or the intermediate result does although the final one does not.
 
     The rule does not match before opset 7, where an attribute selected the training mode.
 
@@ -56,7 +56,7 @@ class GemmBatchnorm(AfterLinear):
     4. `spatial` is 0 (opsets 7 and 8): statistics then differ by position.
     5. The weights have other readers: the model would store them twice.
     6. The MatMul is of higher rank: its columns are then not the channels, which are axis 1.
-    7. A product overflows.
+    7. A product overflows, or the intermediate result does although the final one does not.
 
     Before:
         <ir_version: 8, opset_import: ["": 17]>
@@ -95,7 +95,7 @@ class BatchnormConv(BeforeLinear):
     4. `spatial` is 0 (opsets 7 and 8): statistics then differ by position.
     5. The weights have other readers: the model would store them twice.
     6. The convolution pads: it pads zeros after the normalisation, so the border would change.
-    7. A product or the bias overflows.
+    7. A product or the bias overflows, or the intermediate result does although the final one does not.
     8. A ConvTranspose has a larger kernel, a stride or larger outputs: a shift then reaches each position by other
        weights.
     9. A Gemm transposes its data, or the MatMul is of higher rank: its columns are then not the channels.

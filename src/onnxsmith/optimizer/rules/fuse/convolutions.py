@@ -57,7 +57,8 @@ class MulConv(BeforeLinear):
     1. The product with c has other readers, or is a graph output.
     2. The weights have other readers: the model would store the weights twice.
     3. c varies along other axes than the channels, raises the rank, or x is not provably at least as wide as c.
-    4. A product overflows, or all products of a sum are too small to be normal numbers of the weights' dtype.
+    4. A product overflows, or the intermediate result does although the final one does not. Or all products of a sum
+       are too small to be normal numbers of the weights' dtype.
     5. A Gemm transposes its data.
     6. The weights of a MatMul are not a matrix.
 
@@ -125,7 +126,8 @@ class ConvMul(AfterLinear):
     2. Weights or bias are not constants (a graph input with a default is not constant).
     3. The weights have other readers that are not scaled alike: the model would store the weights twice.
     4. The constant varies along other axes than the channels, or raises the rank.
-    5. A product overflows, or all products of a sum are too small to be normal numbers of the weights' dtype.
+    5. A product overflows, or the intermediate result does although the final one does not. Or all products of a sum
+       are too small to be normal numbers of the weights' dtype.
     6. The number of channels is not known.
 
     Before:

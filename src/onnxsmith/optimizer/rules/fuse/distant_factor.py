@@ -18,7 +18,9 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes import facts
 from onnxsmith.optimizer.rules import _activations, _split, _views
 from onnxsmith.optimizer.rules._fold_into_weights import LINEAR, Folded, Linear, Step, fold, linear
+from onnxsmith.optimizer.rules._intermediate_range import leaves_range, loses_factor, room_for_factor
 from onnxsmith.optimizer.rules._patterns import fits, integer, maker, only_reader, two_ways
+from onnxsmith.optimizer.rules._ranges import largest
 from onnxsmith.optimizer.rules.base import Exactness, Match, NoMatch, Rule
 
 
@@ -38,7 +40,8 @@ class DistantFactor(Rule):
     1. The weights have other readers or are not constants, as for fuse/matmul-mul. Or the bias of a LayerNormalization
        is not constant.
     2. A product overflows, or a small one loses bits: it is not a normal number of the weights' dtype.
-    3. A constant that takes the factor would grow by more than 1 kB.
+    3. Without the factor, a value overflows or becomes 0 although the result does not, as for algebra/constant-chain.
+    4. A constant that takes the factor would grow by more than 1 kB.
 
     No match: a factor that raises the rank or widens its value; a value on the way with other readers.
 
@@ -352,6 +355,8 @@ def _scaled(end: ir.Value, node: ir.Node, factor: _Array) -> _Sink | NoMatch | N
             return NoMatch("a scale or a bias is not constant", node)
         if node.op_type == "MatMul" and factor.size > 1:
             return None
+        if node.op_type != "LayerNormalization" and _shows(node, array, factor):
+            return NoMatch("the intermediate result overflows or becomes 0 where the final result does not", value)
         product = _constant_product(array, 1 / factor if node.op_type == "Div" else factor, end)
         if product is None:
             return NoMatch("the factor cannot be multiplied into the constant", value)
@@ -366,6 +371,17 @@ def _scaled(end: ir.Value, node: ir.Node, factor: _Array) -> _Sink | NoMatch | N
         return tape.op(node.op_type, made, dict(node.attributes))
 
     return _Sink(end, (node,), write)
+
+
+def _shows(node: ir.Node, array: npt.NDArray[Any], factor: _Array) -> bool:
+    """Whether an overflow or an underflow before the factor may be visible behind it."""
+    first, limits = array.astype(np.float64), np.finfo(array.dtype)
+    if node.op_type == "MatMul":
+        return leaves_range(np.abs(first).max(initial=0), factor, limits)
+    if node.op_type == "Div":
+        first = 1 / first
+    (data,) = (value for value in node.inputs if value is not None and facts.constant(value) is None)
+    return loses_factor(first) or largest(data) > room_for_factor(first, factor, limits)
 
 
 def _constant_product(array: npt.NDArray[Any], factor: _Array, beside: ir.Value) -> npt.NDArray[Any] | None:

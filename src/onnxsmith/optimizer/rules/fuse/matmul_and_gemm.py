@@ -112,7 +112,8 @@ class MatmulMul(AfterLinear):
     2. A Gemm's weights or bias are not constants (a graph input with a default is not constant).
     3. The weights have other readers that are not scaled alike: the model would store the weights twice.
     4. The factor varies along other axes than the last, or raises the rank; or the bias does.
-    5. A product overflows, or all products of a sum are too small to be normal numbers of the weights' dtype.
+    5. A product overflows, or the intermediate result does although the final one does not. Or all products of a sum
+       are too small to be normal numbers of the weights' dtype.
     6. The shape of a Gemm's weights is not known, or a MatMul's weights are not a matrix.
 
     A MatMul of two values that are not constants is no match, nor is a constant on its left.
