@@ -484,6 +484,16 @@ def test_a_full_disk_under_the_report_is_exit_status_two(tmp_path: Path) -> None
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("words", ["explain all", "explain all --json", "inspect absent.onnx"])
+@pytest.mark.parametrize("streams", [">/dev/full", "2>/dev/full", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_take_nothing(tmp_path: Path, words: str, streams: str) -> None:
+    command = f"{sys.executable} -m onnxsmith {words} {streams}"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == (0 if words.startswith("explain") and streams != ">/dev/full" else 2)
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
 def test_an_error_that_nobody_foresaw_is_exit_status_two(tmp_path: Path) -> None:
     program = (
         "from onnxsmith.cli.commands.explain import Explain\n"

@@ -9,10 +9,12 @@ import gc
 import sys
 
 from onnxsmith.base import deferred_imports, interrupts
+from onnxsmith.base.system import standard_output
 
 
 def main() -> None:
     """The entry point of the `onnxsmith` command."""
+    standard_output.open_closed()
     interrupts.begin()
     deferred_imports.begin()
     try:

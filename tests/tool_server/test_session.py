@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,22 @@ def test_a_cancelled_call_ends_its_process_and_the_session_goes_on(folder: Path,
         answers.append(received(server))
     assert answers[-1]["result"]["structuredContent"]["verdict"] == "done"
     assert server.communicate(timeout=MINUTE)[0] == b""
+
+
+def test_half_of_a_character_is_answered(folder: Path, start: Start) -> None:
+    server = start(folder)
+    call(server, 1, "inspect", model="half\ud800.onnx")
+    answer = received(server)
+    assert answer["id"] == 1
+    assert answer["result"]["structuredContent"]["problems"][0]["id"] == "model/not-found"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_a_server_without_a_client_ends(folder: Path, closed: str) -> None:
+    command = f"echo | {sys.executable} -m onnxsmith mcp . {closed}"
+    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.endswith("0 calls; the client has left\n")
 
 
 def test_a_process_without_a_report(folder: Path) -> None:

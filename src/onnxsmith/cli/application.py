@@ -68,24 +68,39 @@ def main(begin: float | None = None) -> None:
     warnings.filterwarnings("ignore", _NUMPY, RuntimeWarning)
     with printed_streams.cleaned():
         try:
-            if sys.argv[1:] or _COMPLETING in os.environ:
-                _build(next(iter(sys.argv[1:]), ""))()
-            else:
-                from onnxsmith.cli.help import this_folder
-
-                sys.stdout.write(this_folder.page(Path()))
-            sys.stdout.flush()
+            _run()
         except OSError as error:
-            known = limits.problem_of(error)
-            sys.stderr.write(f"the report could not be written: {known or error}\n")
+            with contextlib.suppress(OSError):
+                known = limits.problem_of(error)
+                sys.stderr.write(f"the report could not be written: {known or error}\n")
+                sys.stderr.flush()
             with contextlib.suppress(OSError):
                 _discard_output()
             sys.exit(2)
 
 
+def _run() -> None:
+    """Runs the command. Writes all that it printed before it ends.
+
+    Raises:
+        OSError: what it printed could not be written.
+    """
+    try:
+        if sys.argv[1:] or _COMPLETING in os.environ:
+            _build(next(iter(sys.argv[1:]), ""))()
+        else:
+            from onnxsmith.cli.help import this_folder
+
+            sys.stdout.write(this_folder.page(Path()))
+    finally:
+        sys.stdout.flush()
+
+
 def _discard_output() -> None:
-    """Discards what is still to be written to standard output: Python would fail again when it flushes at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Discards what is still to be written: Python would fail again when it flushes at exit."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nothing, stream.fileno())
 
 
 def __getattr__(name: str) -> Any:

@@ -147,7 +147,10 @@ def test_a_shape_that_differs_is_evidence() -> None:
     right = changed(4, node("Relu", ["c2"], "a"))
     layers = found(compared(without_names(model(strided)), model(right)))
     assert layers.layer(layers.culprits[0]).steps[0] == "second"
-    assert "shape [1, 4, 12, 12] in the reference, [1, 4, 6, 6] in the candidate" in layers.layer(layers.culprits[0]).reason
+    assert (
+        "shape [1, 4, 12, 12] in the reference, [1, 4, 6, 6] in the candidate"
+        in layers.layer(layers.culprits[0]).reason
+    )
     assert layers.cause is not None
     assert layers.cause.agrees
 

@@ -1,4 +1,4 @@
-"""Keeps the standard output of the process for the report, or for a protocol."""
+"""Keeps the standard output of the process for the report, or for a protocol, and opens closed standard streams."""
 
 from __future__ import annotations
 
@@ -11,6 +11,19 @@ _kept: list[TextIO] = []
 """Holds the stream that `keep` made."""
 _output: list[int] = []
 """Holds the descriptor of standard output if the output of a command goes there."""
+
+
+def open_closed() -> None:
+    """Opens the null device as each standard stream that the process has not got. The next file that the process opens
+    would have its number, and would get what native code or a started process prints. Call it before any other file is
+    opened."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
 
 
 def keep() -> None:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.resources import files
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import anyio
 import anyio.from_thread
@@ -64,11 +64,30 @@ def _source() -> Iterator[TextIO]:
     threading.Thread(target=copy, daemon=True).start()
     try:
         with inner, inner.makefile("r", encoding="utf-8", errors="replace", newline="\n") as source:
-            yield source
+            yield cast("TextIO", _Lines(source))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
         outer.close()
+
+
+class _Lines:
+    """Reads lines without halves of characters. JSON can write such a half, as in `"\\ud800"`, but the SDK does not
+    read it, and the client would wait for an answer for ever."""
+
+    def __init__(self, source: TextIO) -> None:
+        self._source = source
+
+    def readline(self) -> str:
+        """Returns the next line, with `?` in place of halves of characters."""
+        line = self._source.readline()
+        if r"\ud" in line.lower():
+            with suppress(ValueError, RecursionError):  # the SDK says what is wrong with such a line
+                line = json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8", "replace").decode() + "\n"
+        return line
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
 
 
 def instructions(root: Root, permissions: Permissions) -> str:
