@@ -43,7 +43,16 @@ def hosted(name: str, order: str, count: int, folder: Path, timeout: float = TIM
     report = folder / "report.json"
     paths = [str(Path(__file__).parents[1]), *(one for one in sys.path if one)]
     own = {"TMPDIR": str(temporary), "XDG_CACHE_HOME": str(cache), "PYTHONPATH": os.pathsep.join(paths)}
-    command = [sys.executable, "-m", "stressing.hosting.host_process", name, order, str(count), str(models), str(report)]
+    command = [
+        sys.executable,
+        "-m",
+        "stressing.hosting.host_process",
+        name,
+        order,
+        str(count),
+        str(models),
+        str(report),
+    ]
     try:
         done = subprocess.run(command, cwd=folder, env={**os.environ, **own}, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
@@ -51,7 +60,7 @@ def hosted(name: str, order: str, count: int, folder: Path, timeout: float = TIM
     if not report.exists():
         return [{"who": "host", "wrong": [f"ended with status {done.returncode}"], "grown": {}}]
     found: list[dict[str, Any]] = json.loads(report.read_text(encoding="utf-8"))
-    left = sorted(name for name in os.listdir(temporary) if not name.startswith(LIBRARIES))
+    left = sorted(one.name for one in temporary.iterdir() if not one.name.startswith(LIBRARIES))
     if left:
         found[0]["wrong"].append(f"folders after the end: {', '.join(left[:3])}")
     return found

@@ -89,8 +89,8 @@ class Files:
 def _module(number: int) -> Any:
     import torch
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(number)
+    with torch.random.fork_rng(devices=[]):  # torch.manual_seed takes a lock, in which another thread may fork
+        torch.default_generator.manual_seed(number)
         return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).eval()
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import gc
 import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -40,14 +42,21 @@ class Sample:
 def sample(calls: int, *, settle: bool = False) -> Sample:
     """Measures this process. With `settle`, waits until no child and no folder of past calls is left."""
     end = time.monotonic() + _PATIENCE
-    while settle and (_children() or _folders()) and time.monotonic() < end:
+    while settle and (_children() or _has_own(os.environ["TMPDIR"])) and time.monotonic() < end:
         time.sleep(0.2)
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
-    return Sample(
-        calls, _megabytes(), _descriptors(), len(os.listdir("/proc/self/task")), _children(), _folders(), _shared(),
-        _hooks(),
-    )  # fmt: skip
+    threads = len(_names("/proc/self/task"))
+    folders, shared = _names(os.environ["TMPDIR"]), _names("/dev/shm")
+    return Sample(calls, _megabytes(), _descriptors(), threads, _children(), folders, shared, atexit._ncallbacks())
+
+
+def _names(folder: str) -> tuple[str, ...]:
+    return tuple(sorted(one.name for one in Path(folder).iterdir()))
+
+
+def _has_own(folder: str) -> bool:
+    return any(name.startswith("onnxsmith-") for name in _names(folder))
 
 
 def _megabytes() -> float:
@@ -59,37 +68,19 @@ def _megabytes() -> float:
 
 def _descriptors() -> tuple[str, ...]:
     found = []
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            found.append(os.readlink(f"/proc/self/fd/{name}"))
-        except OSError:  # the descriptor of the listing
-            continue
+    for file in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # the descriptor of the listing
+            found.append(str(file.readlink()))
     return tuple(sorted(found))
 
 
 def _children() -> tuple[str, ...]:
     found = []
-    for task in os.listdir("/proc/self/task"):
-        try:
-            numbers = Path(f"/proc/self/task/{task}/children").read_text().split()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # it has ended
+            numbers = (task / "children").read_text().split()
             found += [Path(f"/proc/{one}/cmdline").read_text().replace("\0", " ")[-60:] or "zombie" for one in numbers]
-        except OSError:  # it has ended
-            continue
     return tuple(sorted(found))
-
-
-def _folders() -> tuple[str, ...]:
-    return tuple(sorted(os.listdir(os.environ["TMPDIR"])))
-
-
-def _shared() -> tuple[str, ...]:
-    return tuple(sorted(os.listdir("/dev/shm")))  # noqa: S108
-
-
-def _hooks() -> int:
-    import atexit
-
-    return atexit._ncallbacks()
 
 
 def slope(samples: Sequence[Sample]) -> float:
@@ -128,7 +119,9 @@ def complaints(samples: Sequence[Sample], *, memory: bool = True) -> list[str]:
     said = [f"{megabytes:.1f} MB more in {CALLS} calls"] if megabytes > MOST_MEGABYTES else []
     for kind, count in found.items():
         if count > 0:
-            names = _more(getattr(samples[0], kind), getattr(samples[-1], kind)) if kind not in ("threads", "hooks") else []
+            names = (
+                _more(getattr(samples[0], kind), getattr(samples[-1], kind)) if kind not in ("threads", "hooks") else []
+            )
             said.append(f"{count:g} {kind} more" + (f": {'; '.join(names[:3])}" if names else ""))
     return said
 

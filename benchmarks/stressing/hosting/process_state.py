@@ -76,7 +76,9 @@ def _system() -> dict[str, Any]:
         "environment": dict(os.environ),
         "current folder": str(Path.cwd()),
         "umask": [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("Umask")],
-        "limits": [resource.getrlimit(one) for one in (resource.RLIMIT_DATA, resource.RLIMIT_AS, resource.RLIMIT_NOFILE)],
+        "limits": [
+            resource.getrlimit(one) for one in (resource.RLIMIT_DATA, resource.RLIMIT_AS, resource.RLIMIT_NOFILE)
+        ],
         "priority": os.getpriority(os.PRIO_PROCESS, 0),
         "cores": sorted(os.sched_getaffinity(0)),
         "locale": locale.setlocale(locale.LC_ALL),
@@ -86,7 +88,8 @@ def _system() -> dict[str, Any]:
 
 def _streams() -> dict[str, Any]:
     names = ("stdin", "stdout", "stderr", "__stdin__", "__stdout__", "__stderr__")
-    places = [os.readlink(f"/proc/self/fd/{number}") for number in (0, 1, 2) if os.path.exists(f"/proc/self/fd/{number}")]
+    files = [Path(f"/proc/self/fd/{number}") for number in (0, 1, 2)]
+    places = [str(file.readlink()) for file in files if file.is_symlink()]
     closed = [name for name in names if getattr(getattr(sys, name), "closed", False)]
     return {"streams": [id(getattr(sys, name)) for name in names], "descriptors 0 to 2": places, "closed": closed}
 

@@ -53,8 +53,6 @@ def threads(work: Work, count: int) -> list[Finding]:
     return [work.finding("process", samples)]
 
 
-
-
 def fork(work: Work, count: int) -> list[Finding]:
     """`multiprocessing` forks a process for each five calls, while two threads of the parent make calls, too."""
     warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
@@ -82,7 +80,9 @@ def fork(work: Work, count: int) -> list[Finding]:
         answer.close()
 
     samples = []
-    running = [threading.Thread(target=meanwhile, args=(only,)) for only in (("export",), ("inspect", "simplify", "run"))]
+    running = [
+        threading.Thread(target=meanwhile, args=(only,)) for only in (("export",), ("inspect", "simplify", "run"))
+    ]
     for done in range(0, count, 5):
         if done == 5:
             samples.append(growth.sample(5))
@@ -157,7 +157,9 @@ def loader(work: Work, count: int) -> list[Finding]:
             if number % 5 == 0:
                 work.call(first + number)
         for samples in held.values():
-            work.wrong.extend(f"worker: {one}" for one in growth.complaints(samples[2:], memory=False) if len(samples) > 4)
+            work.wrong.extend(
+                f"worker: {one}" for one in growth.complaints(samples[2:], memory=False) if len(samples) > 4
+            )
 
     for number in range(WARM):
         work.call(number)

@@ -46,12 +46,16 @@ def jupyter(work: Work, count: int) -> list[Finding]:
         printed.clear()
         done = client.execute_interactive(code, output_hook=hook, timeout=3 * work.limit)
         if done["content"]["status"] != "ok":
-            raise RuntimeError(f"{done['content'].get('evalue')}: {' '.join(done['content'].get('traceback', ()))[-900:]}")
+            raise RuntimeError(
+                f"{done['content'].get('evalue')}: {' '.join(done['content'].get('traceback', ()))[-900:]}"
+            )
         return "".join(printed)
 
     def sample(done: int, *, settle: bool) -> growth.Sample:
         text = cell(f"print('[SAMPLE]' + json.dumps(growth.sample({done}, settle={settle}).data()))")
-        return growth.Sample(**{name: _hashable(one) for name, one in json.loads(text.partition("[SAMPLE]")[2]).items()})
+        return growth.Sample(
+            **{name: _hashable(one) for name, one in json.loads(text.partition("[SAMPLE]")[2]).items()}
+        )
 
     try:
         root = str(Path(__file__).parents[2])
@@ -98,7 +102,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 def _own(one: growth.Sample) -> growth.Sample:
     """Leaves out what the other worker changes, and runtimes that wait for the next model."""
-    kept = tuple(name for name in one.descriptors if not name.startswith(("pipe:", "/tmp")) and "onnxsmith" not in name)  # noqa: S108
+    kept = tuple(name for name in one.descriptors if not name.startswith(("pipe:", "/tmp")) and "onnxsmith" not in name)
     return growth.Sample(one.calls, one.megabytes, kept, 0, (), (), one.shared, one.hooks)
 
 

@@ -32,7 +32,10 @@ class Finding:
 
     def all_wrong(self) -> list[str]:
         """Returns what went wrong, and what grew."""
-        return [*dict.fromkeys(self.wrong), *(growth.complaints(self.samples, memory=self.memory) if self.samples else ())]
+        return [
+            *dict.fromkeys(self.wrong),
+            *(growth.complaints(self.samples, memory=self.memory) if self.samples else ()),
+        ]
 
     def data(self) -> dict[str, Any]:
         """Returns the finding as JSON data."""
