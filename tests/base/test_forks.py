@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from onnxsmith.base import folders
+from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.seams.base import alone, replaced
 from onnxsmith.runtimes import _idle
@@ -145,3 +146,25 @@ def test_a_fork_removes_what_dead_processes_left_though_its_parent_did_so_before
     assert status_in_fork(leaves) == 0
     assert len(list(tmp_path.iterdir())) == 1
     assert status_in_fork(clears) == 0
+
+
+class Slow:
+    """Has an attribute whose computation takes long."""
+
+    @cached_property
+    def attribute(self) -> int:
+        if self is SLOW:
+            time.sleep(0.3)
+        return 1
+
+
+SLOW = Slow()
+
+
+def test_a_fork_computes_an_attribute_though_another_thread_computes_it_for_another_object() -> None:
+    """Python 3.11's own `cached_property` has one lock for all objects, which the fork would wait for."""
+    thread = threading.Thread(target=lambda: SLOW.attribute)
+    thread.start()
+    assert status_in_fork(lambda: Slow().attribute == 1) == 0
+    thread.join()
+    assert SLOW.attribute == 1

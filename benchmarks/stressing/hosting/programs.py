@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stressing.hosting import calls, growth, serving
+from stressing.hosting.serving import as_tuple
 from stressing.hosting.work import Finding, Work, in_rounds
 
 WARM, ROUND = calls.WARM, len(calls.ROUND)
@@ -133,15 +134,18 @@ class Dataset:
 
     def __init__(self, work: Work, first: int, count: int) -> None:
         self.work, self.first, self.count = work, first, count
+        self.items = 0
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, index: int) -> str:
         self.work.call(self.first + index)
+        self.items += 1
         said = [f"worker: {one}" for one in self.work.wrong]
         self.work.wrong.clear()
-        return json.dumps([os.getpid(), growth.sample(index).data(), said])
+        sample = growth.of_worker(self.items).data() if self.items % 5 == 0 else None
+        return json.dumps([os.getpid(), sample, said])
 
 
 def loader(work: Work, count: int) -> list[Finding]:
@@ -153,13 +157,12 @@ def loader(work: Work, count: int) -> list[Finding]:
         for number, (item,) in enumerate(DataLoader(Dataset(work, first, total), num_workers=2)):  # type: ignore[var-annotated,arg-type]
             pid, data, said = json.loads(item)
             work.wrong.extend(said)
-            held.setdefault(pid, []).append(growth.Sample(**{**data, "children": (), "folders": ()}))
+            if data is not None:
+                held.setdefault(pid, []).append(growth.Sample(**{name: as_tuple(one) for name, one in data.items()}))
             if number % 5 == 0:
                 work.call(first + number)
         for samples in held.values():
-            work.wrong.extend(
-                f"worker: {one}" for one in growth.complaints(samples[2:], memory=False) if len(samples) > 4
-            )
+            work.wrong.extend(f"worker: {one}" for one in growth.complaints(samples, memory=False))
 
     for number in range(WARM):
         work.call(number)

@@ -53,9 +53,7 @@ def jupyter(work: Work, count: int) -> list[Finding]:
 
     def sample(done: int, *, settle: bool) -> growth.Sample:
         text = cell(f"print('[SAMPLE]' + json.dumps(growth.sample({done}, settle={settle}).data()))")
-        return growth.Sample(
-            **{name: _hashable(one) for name, one in json.loads(text.partition("[SAMPLE]")[2]).items()}
-        )
+        return growth.Sample(**{name: as_tuple(one) for name, one in json.loads(text.partition("[SAMPLE]")[2]).items()})
 
     try:
         root = str(Path(__file__).parents[2])
@@ -74,7 +72,8 @@ def jupyter(work: Work, count: int) -> list[Finding]:
     return [Finding("kernel", samples, wrong)]
 
 
-def _hashable(value: Any) -> Any:
+def as_tuple(value: Any) -> Any:
+    """Returns a list of JSON as a sample holds it."""
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -83,13 +82,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     work: Work
     samples: list[growth.Sample]
+    answered: list[str]
 
     def do_GET(self) -> None:
         self.work.call(int(self.path[1:]))
-        self.samples.append(growth.sample(len(self.samples) + 1))
+        self.answered.append(self.path)
         said, self.work.wrong[:] = list(self.work.wrong), []
-        if len(self.samples) > 4:  # the first calls of a fork start its runtimes
-            said += growth.complaints([_own(one) for one in self.samples[3:]], memory=False)
+        if len(self.answered) % 5 == 0:
+            self.samples.append(growth.of_worker(len(self.answered)))
+            said += growth.complaints([self.samples[0], self.samples[-1]], memory=False)
         body = json.dumps({"pid": os.getpid(), "wrong": said}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -100,12 +101,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Prints nothing."""
 
 
-def _own(one: growth.Sample) -> growth.Sample:
-    """Leaves out what the other worker changes, and runtimes that wait for the next model."""
-    kept = tuple(name for name in one.descriptors if not name.startswith(("pipe:", "/tmp")) and "onnxsmith" not in name)
-    return growth.Sample(one.calls, one.megabytes, kept, 0, (), (), one.shared, one.hooks)
-
-
 def _worker(listening: socket.socket, work: Work) -> None:
     """Serves requests until SIGTERM, which lets the current request end."""
     ended = []
@@ -114,7 +109,7 @@ def _worker(listening: socket.socket, work: Work) -> None:
     server = http.server.HTTPServer(listening.getsockname(), _Handler, bind_and_activate=False)
     server.socket.close()
     server.socket, server.timeout = listening, 0.2
-    _Handler.work, _Handler.samples = work, []
+    _Handler.work, _Handler.samples, _Handler.answered = work, [], []
     while not ended:
         server.handle_request()
     sys.exit(0)
@@ -220,12 +215,10 @@ def prefork(work: Work, count: int) -> list[Finding]:
             os._exit(0)
     for number in range(WARM):
         work.call(number)
-    first = growth.sample(0, settle=False)
+    first = growth.sample(0, settle=True)
     served = _Master(listening, work).serve()
     os.waitpid(client, 0)
     said = json.loads(report.read_text())
     last = growth.sample(count, settle=True)
-    print(f"{said['pids']} workers answered")
-    children = [one for one in last.children if one not in first.children]
-    del children, served
+    print(f"{said['pids']} workers answered, {len(served)} times replaced")
     return [Finding("master", [first, last], [*work.wrong, *said["wrong"]], memory=False)]

@@ -17,7 +17,7 @@ REACHES = ()
 @contextmanager
 def seeded(seed: int = 0) -> Iterator[None]:
     """Seeds the generators of torch inside the block: that of the CPU, and those of the GPUs in use."""
-    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else range(0)
+    devices = range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)  # type: ignore[no-untyped-call]
     with torch.random.fork_rng(devices=list(devices)):
         for generator in (torch.default_generator, *(torch.cuda.default_generators[device] for device in devices)):
             generator.manual_seed(seed)
