@@ -10,7 +10,6 @@ import signal
 import socket
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -177,11 +176,9 @@ class _Master:
     def end(self) -> None:
         """Ends the workers, the first one by SIGKILL, and waits for them."""
         for pid, number in zip(self.workers, (signal.SIGKILL, signal.SIGTERM), strict=True):
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
-        for pid in self.workers:
-            with suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+            while os.waitpid(pid, os.WNOHANG) == (0, 0):
+                os.kill(pid, number)  # again, because a new worker still has the handler of the master
+                time.sleep(0.1)
         self.workers.clear()
 
     def serve(self) -> list[growth.Sample]:
@@ -209,14 +206,17 @@ def prefork(work: Work, count: int) -> list[Finding]:
     client = os.fork()
     if client == 0:
         try:
-            time.sleep(1)
+            while not report.with_suffix(".ready").exists():
+                time.sleep(0.1)
             _client(listening.getsockname()[1], count, master, report, work.limit)
         finally:
             os._exit(0)
     for number in range(WARM):
         work.call(number)
     first = growth.sample(0, settle=True)
-    served = _Master(listening, work).serve()
+    serving = _Master(listening, work)
+    report.with_suffix(".ready").touch()
+    served = serving.serve()
     os.waitpid(client, 0)
     said = json.loads(report.read_text())
     last = growth.sample(count, settle=True)
