@@ -40,7 +40,9 @@ def test_streams_come_back_if_two_threads_discard_output_and_end_in_another_orde
         thread.start()
     for thread in threads:
         thread.join()
-    assert (sys.stdout, sys.stderr) == before
+    after = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = before
+    assert after == before
 
 
 @pytest.mark.usefixtures("forked_traces")

@@ -9,6 +9,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,29 +105,39 @@ def _forked_simply(work: Work, first: int, count: int, answer: Any) -> None:
     answer.put(json.dumps(work.wrong))
 
 
-def _spawned(models: str, first: int, count: int, order: str) -> list[dict[str, Any]]:
+def _spawned(models: str, order: str, count: int) -> None:
     from stressing.hosting import libraries
 
     libraries.start(Path(models), order)
     work = Work(Path(models))
-    return [work.finding(f"worker from call {first}", in_rounds(work, count, warm=WARM)).data()]
+    found = work.finding(f"worker {order}", in_rounds(work, count))
+    Path(models, f"{order}.json").write_text(json.dumps(found.data()), encoding="utf-8")
 
 
 def spawn(work: Work, count: int) -> list[Finding]:
-    """`multiprocessing` starts two processes anew, which live as long as their calls."""
+    """`multiprocessing` starts two processes anew, one after the other, which live as long as their calls."""
     context = multiprocessing.get_context("spawn")
-    before = growth.sample(0)
-    with context.Pool(2, maxtasksperchild=1) as pool:
-        halves = [(str(work.models), first, count // 2, order) for first, order in ((0, "before"), (1, "after"))]
-        found = pool.starmap(_spawned, halves, chunksize=1)
-        pool.close()
-        pool.join()
+    before, wrong = growth.sample(0), []
+    for order in ("before", "after"):
+        process = context.Process(target=_spawned, args=(str(work.models), order, count // 2))
+        process.start()
+        process.join()
+        report = work.models / f"{order}.json"
+        if not report.exists():
+            wrong.append(f"a worker ended with {process.exitcode}")
+            continue
+        found = json.loads(report.read_text(encoding="utf-8"))
+        print(f"{found['who']}: {found['grown']}")
+        wrong += [f"{found['who']}: {said}" for said in found["wrong"]]
+        process.close()
     after = growth.sample(count, settle=True)
-    grown = [one for part in found for one in part]
-    wrong = [f"{one['who']}: {said}" for one in grown for said in one["wrong"]]
-    worst = max(one["grown"]["MB"] for one in grown)
-    print(f"the workers grew by at most {worst:.1f} MB")
-    return [Finding("parent", [before, after], wrong, memory=False)]
+    kept = [replace(one, descriptors=_without_tracker(one), children=()) for one in (before, after)]
+    return [Finding("parent", kept, wrong, memory=False)]
+
+
+def _without_tracker(one: growth.Sample) -> tuple[str, ...]:
+    """Leaves out the pipe of the resource tracker, which `multiprocessing` starts once."""
+    return tuple(name for name in one.descriptors if not name.startswith("pipe:"))
 
 
 class Dataset:
