@@ -30,7 +30,7 @@ LIBRARIES = (".ses", "torchinductor_")
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options of this part."""
-    parser.add_argument("--calls", type=int, default=200)
+    parser.add_argument("--calls", type=int, default=200, help="memory is judged from 60 calls on")
     parser.add_argument("--only", nargs="*", default=list(HOSTS), choices=list(HOSTS), metavar="HOST")
 
 

@@ -63,6 +63,12 @@ def test_the_slope_is_that_of_all_samples() -> None:
     assert growth.slope(peak) > 2
 
 
+def test_memory_counts_from_four_samples_on() -> None:
+    steps = [replace(growth.sample(0), calls=calls, megabytes=100 + calls) for calls in range(0, 61, 20)]
+    assert work.Finding("process", steps).all_wrong() == ["200.0 MB more in 200 calls"]
+    assert work.Finding("process", steps[:3]).all_wrong() == []
+
+
 @contextmanager
 def open_file(folder: Path) -> Iterator[None]:
     with (folder.parent / f"{folder.name}-kept").open("w"):

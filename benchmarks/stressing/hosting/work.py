@@ -17,6 +17,8 @@ from stressing.hosting import calls, growth, process_state
 
 LIMIT = 60.0
 """Seconds that a call may take. A call that waits for a lock which nobody holds any more never ends."""
+SAMPLES = 4
+"""The samples from which the growth of memory counts: those of 60 calls."""
 HUNG = 70
 """The exit status of a process in which a call took longer."""
 
@@ -31,10 +33,12 @@ class Finding:
     memory: bool = True
 
     def all_wrong(self) -> list[str]:
-        """Returns what went wrong, and what grew."""
+        """Returns what went wrong, and what grew. The memory counts from `SAMPLES` samples on: a slope through fewer is
+        that of the last warm-up."""
+        memory = self.memory and len(self.samples) >= SAMPLES
         return [
             *dict.fromkeys(self.wrong),
-            *(growth.complaints(self.samples, memory=self.memory) if self.samples else ()),
+            *(growth.complaints(self.samples, memory=memory) if self.samples else ()),
         ]
 
     def data(self) -> dict[str, Any]:
