@@ -182,7 +182,7 @@ child.wait()
 CHILD = """
 import sys, time
 from onnxsmith.base.system import children
-children.HERE.end_with_parent(int(sys.argv[1]))
+children.HERE.end_with_parent(int(sys.argv[1]), "")
 time.sleep(600)
 """
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from onnxsmith.base import devices
-from onnxsmith.base.system import locks, moving
+from onnxsmith.base.system import forks, locks, moving
 
 _MARK = "onnxsmith"
 _LOCK = ".owner"
@@ -27,6 +27,7 @@ _LONGEST = 60
 
 _cleared: set[Path] = set()
 """Holds the folders of temporary files in which this process has removed what dead processes left."""
+forks.in_child(_cleared.clear)  # a server that only forks would never remove what its workers left
 
 
 @contextmanager

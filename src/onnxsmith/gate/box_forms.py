@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.gate.plain_answers import is_list, plain
 
 Array = npt.NDArray[Any]

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -22,13 +23,13 @@ import onnxsmith
 from onnxsmith.base import folders
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.short_traceback import without_traceback
-from onnxsmith.base.system import children, memory_limit, usage
+from onnxsmith.base.system import children, forks, memory_limit, usage
 from onnxsmith.runtimes import _call_limits, _wire
 from onnxsmith.runtimes.base import Outputs, Value
 
 _BOOT = (
     "import sys; sys.path[:] += [p for p in {paths!r} if p not in sys.path]; "
-    "from onnxsmith.base.system import children; children.HERE.end_with_parent({parent}); "
+    "from onnxsmith.base.system import children; children.HERE.end_with_parent({parent}, {folder!r}); "
     "from {module} import {function} as f; f()"
 )
 _TAIL = 2000
@@ -74,13 +75,12 @@ class Child:
         self.began: object = None
         """Holds the circumstances in which the child started (`_idle`), if the caller records them."""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 — closed in close()
-        root = str(Path(onnxsmith.__file__).parent.parent)
-        boot = _BOOT.format(
-            parent=os.getpid(), paths=[root, *(p for p in sys.path if p)], module=module, function=function
-        )
         self._stack = contextlib.ExitStack()
         self.cache = self._stack.enter_context(folders.temporary())
         """Is the folder for temporary files of the child."""
+        paths = [str(Path(onnxsmith.__file__).parent.parent), *(path for path in sys.path if path)]
+        self._parent = os.getpid()
+        boot = _BOOT.format(parent=self._parent, folder=str(self.cache), paths=paths, module=module, function=function)
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", boot],
             # Libraries leave files in the cache and temporary folders: these folders are deleted with the child.
@@ -90,6 +90,7 @@ class Child:
             stderr=self._stderr,
         )
         _running.add(self.pid)
+        _open.add(self)
 
     def ask(
         self,
@@ -128,7 +129,7 @@ class Child:
         questions, answers = self._process.stdin, self._process.stdout
         assert questions is not None
         assert answers is not None
-        if questions.closed:
+        if questions.closed or self._parent != os.getpid():
             raise problem(
                 "runtime/closed",
                 f"the session with {self.what} is closed",
@@ -174,6 +175,16 @@ class Child:
         """Whether the process still runs."""
         return self._process.poll() is None
 
+    def leave(self) -> None:
+        """Leaves the child to the process that started it, of which this process is a fork. Closing a stream could wait
+        for a thread that this process does not have, or send a half-written question a second time."""
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in (self._process.stdin, self._process.stdout, self._stderr):
+            if stream is not None and not stream.closed:
+                os.dup2(nothing, stream.fileno(), inheritable=False)
+        os.close(nothing)
+        self._process.returncode = 0  # `close` kills nothing
+
     def close(self) -> None:
         """Kills the child. The child has no state to save, and an orderly exit of its libraries takes a tenth of a
         second."""
@@ -188,6 +199,21 @@ class Child:
                     stream.close()
         self._stderr.close()
         self._stack.close()
+        _open.discard(self)
+
+
+_open: weakref.WeakSet[Child] = weakref.WeakSet()
+"""Holds the children that are not closed."""
+
+
+def _after_fork() -> None:
+    _running.clear()
+    _ended[0] = 0.0
+    for child in list(_open):
+        child.leave()
+
+
+forks.in_child(_after_fork)
 
 
 class _Stop:
@@ -255,6 +281,7 @@ def serve(server: Server, translate: Callable[[Exception], OnnxsmithError]) -> N
         try:
             request, values = _wire.receive(requests)
         except EOFError:
+            children.HERE.clear_after_parent()
             return
         limit = memory_limit.HERE.hold(request["memory"]) if "memory" in request else 0
         try:

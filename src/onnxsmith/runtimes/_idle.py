@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.base.system import usage
+from onnxsmith.base.system import forks, usage
 from onnxsmith.runtimes._child import Child
 
 _PATIENCE = 20.0
@@ -33,8 +33,6 @@ variables."""
 class _Waiting:
     child: Child
     timer: threading.Timer
-    process: int
-    """Holds the id of the child's parent process. After a fork, the pipes still belong to this process."""
 
 
 _lock = threading.Lock()
@@ -46,7 +44,7 @@ def started(module: str, what: str) -> Child:
     """Returns a child that serves `module`. This is an idle child if there is one, else a new child."""
     while (found := _taken((module, what))) is not None:
         found.timer.cancel()
-        if found.process == os.getpid() and found.child.began == _circumstances() and found.child.is_alive:
+        if found.child.began == _circumstances() and found.child.is_alive:
             return found.child
         _close(found)
     made = Child(module, "main", what=what)
@@ -73,7 +71,7 @@ def retire(child: Child, module: str, sessions: list[int]) -> None:
     timer.daemon = True
     with _lock:
         present = _waiting.setdefault((module, child.what), [])
-        present.append(_Waiting(child, timer, os.getpid()))
+        present.append(_Waiting(child, timer))
         surplus = present.pop(0) if len(present) > _MOST else None
     timer.start()
     if surplus is not None:
@@ -101,8 +99,7 @@ def _end(module: str, child: Child) -> None:
 
 def _close(found: _Waiting) -> None:
     found.timer.cancel()
-    if found.process == os.getpid():
-        found.child.close()
+    found.child.close()
 
 
 def _circumstances() -> tuple[Any, ...]:
@@ -111,3 +108,5 @@ def _circumstances() -> tuple[Any, ...]:
 
 
 atexit.register(end_all)
+forks.wait_for(_lock)
+forks.in_child(end_all)  # the children belong to the parent: `close` ends none of them

@@ -156,7 +156,7 @@ def read(path: Path, weights: Path | None) -> ir.Model:
     another folder than the model."""
     if weights is None:
         return load(path)
-    return external.read(onnx.load(path, load_external_data=False), weights / path.name)
+    return external.read(onnx.load(path, load_external_data=False), weights / path.name, outside=())
 
 
 def traced(path: Path, feeds: Feeds) -> Outputs:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from onnxsmith.base.seams.base import alone
 from onnxsmith.runtimes.base import Options, Session, Source
 from onnxsmith.runtimes.torch_eager import TorchEager, TorchProgram
 
@@ -49,7 +50,7 @@ class _Compiles:
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
-        """Ignores warnings."""
-        with warnings.catch_warnings():
+        """Ignores warnings. Other threads wait: the filters belong to the process."""
+        with alone(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield

@@ -2,7 +2,7 @@
 
 One lock guards all replacements. Without it, two threads that replace the same function and end in another order would
 leave the first thread's replacement in place forever. A second thread waits until the first has restored the original.
-One thread may nest replacements.
+One thread may nest replacements. A fork waits, too: it would keep the replacements of a thread that it does not have.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from typing import Any
 
 from onnxsmith.base.library_versions import NEWEST_TESTED
 from onnxsmith.base.problem import problem
+from onnxsmith.base.system import forks
 
 _LOCK = threading.RLock()
+forks.wait_for(_LOCK, outermost=True)
 _ABSENT = object()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -32,6 +33,9 @@ _PAUSE = 0.5
 class Children(ABC):
     """Starts processes that can be ended together with their descendants."""
 
+    _left = ""
+    """Is the folder that this process removes when its parent has ended."""
+
     @abstractmethod
     def start(self, words: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
         """Starts a process as `subprocess.Popen` does, at the head of a group of its own."""
@@ -50,8 +54,14 @@ class Children(ABC):
         process.communicate()
 
     @abstractmethod
-    def end_with_parent(self, parent: int) -> None:
-        """Ends this process soon after the process that started it, `parent`, however that ends. Returns at once."""
+    def end_with_parent(self, parent: int, folder: str) -> None:
+        """Ends this process soon after the process that started it, `parent`, however that ends, and removes `folder`,
+        which belonged to `parent`. Returns at once."""
+
+    def clear_after_parent(self) -> None:
+        """Removes the folder that `end_with_parent` got. Call it when the parent has ended."""
+        if self._left:
+            shutil.rmtree(self._left, ignore_errors=True)
 
     @abstractmethod
     def temporary(self, folder: str) -> Mapping[str, str]:
@@ -75,8 +85,8 @@ class Groups(Children):
             _killpg(os.getpid(), signal.SIGKILL)
         os._exit(1)
 
-    def end_with_parent(self, parent: int) -> None:
-        watched = (parent, os.getppid())
+    def end_with_parent(self, parent: int, folder: str) -> None:
+        watched, self._left = (parent, os.getppid()), folder
         threading.Thread(target=self._watch, args=watched, name="end with parent", daemon=True).start()
 
     def _watch(self, starter: int, parent: int) -> None:
@@ -85,6 +95,7 @@ class Groups(Children):
             while os.getppid() == parent:
                 os.kill(starter, 0)
                 time.sleep(_PAUSE)
+        self.clear_after_parent()
         os._exit(1)
 
     def temporary(self, folder: str) -> Mapping[str, str]:
@@ -110,7 +121,7 @@ class Trees(Children):
         with suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(["taskkill", "/F", "/T", "/PID", str(pid)], capture_output=True, timeout=20)
 
-    def end_with_parent(self, parent: int) -> None:
+    def end_with_parent(self, parent: int, folder: str) -> None:
         """Does nothing: Windows does not tell a process that its parent has ended."""
 
     def temporary(self, folder: str) -> Mapping[str, str]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import onnx_ir as ir
 
 from onnxsmith.base import rooms
+from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.comparison.graphs.consistency import judged
 from onnxsmith.comparison.graphs.pairing_view import View
 from onnxsmith.comparison.graphs.pairs import Pairs

@@ -11,10 +11,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import onnx_ir as ir
 
+from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.layers import Cause, Layer, Layers

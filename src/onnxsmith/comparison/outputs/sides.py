@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
 
 from onnxsmith.base import folders
+from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.base import alone
 from onnxsmith.exporter import factory

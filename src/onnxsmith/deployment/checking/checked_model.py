@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base import folders
+from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.files.save import save_for_now
 from onnxsmith.graph.files.sharing import LARGE, held

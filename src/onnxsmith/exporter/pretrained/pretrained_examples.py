@@ -12,6 +12,7 @@ import torch
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.torch import trees as pytree
+from onnxsmith.base.seams.torch.randomness import seeded
 from onnxsmith.exporter.pretrained import generation_state
 from onnxsmith.exporter.pretrained.example_makers import MAKERS, Axes, part, read
 from onnxsmith.exporter.pretrained.generation_calls import untouched
@@ -40,13 +41,13 @@ class Examples:
     limits: tuple[str, ...] = ()
 
 
+@seeded()
 def examples(module: Any, config: Any, folder: Path, task: str) -> Examples:
     """Generates seeded inputs for a task. Axes have the usual names: `batch_size`, `sequence_length`, …
 
     Raises:
         OnnxsmithError: `export/no-inputs` if forward requires an input of an unknown kind.
     """
-    torch.manual_seed(0)
     parameters = inspect.signature(module.forward).parameters
     wanted = inputs(module, config, folder)
     unknown = [name for name in wanted if name not in MAKERS]

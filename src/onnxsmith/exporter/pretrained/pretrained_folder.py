@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.seams.torch.randomness import seeded
 from onnxsmith.base.words import first_few, several
 from onnxsmith.exporter.factory import TorchModel, broken_package
 from onnxsmith.exporter.pretrained import own_code
@@ -141,9 +142,9 @@ def _made(auto: Any, config: Any, folder: Path | None, *, trust: bool) -> tuple[
     saved = getattr(config, "dtype", None)
     safe = folder is not None and any(folder.glob(_SAFE))
     if folder is None or not (safe or any(folder.glob(_PICKLED))):
-        torch.manual_seed(0)
         is_auto = hasattr(auto, "from_config")
-        made = auto.from_config(config, trust_remote_code=trust) if is_auto else auto(config)
+        with seeded():
+            made = auto.from_config(config, trust_remote_code=trust) if is_auto else auto(config)
         module = made.float().eval()
         return module, ("the weights are random: the folder has a configuration but no weights",)
     module, info = auto.from_pretrained(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import ClassVar
 
+from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.parts.capture import Finding
 from onnxsmith.base.report.parts.verification import Verification

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from onnxsmith.base.seams.torch import trees as pytree
+from onnxsmith.base.seams.torch.randomness import seeded
 from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.inputs import object_flattening
 from onnxsmith.exporter.inputs.state_holders import Holder, holders, numbers
@@ -97,6 +98,5 @@ def _called(model: TorchModel) -> Any:
     flat, spec = object_flattening.flatten((tuple(model.args), dict(model.kwargs)))
     fresh = copies([leaf for _, leaf in flat])
     args, kwargs = pytree.tree_unflatten(fresh, spec)
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)  # a module that draws random numbers draws the same in each chain
+    with torch.no_grad(), seeded():  # a module that draws random numbers draws the same in each chain
         return model.module(*args, **kwargs)

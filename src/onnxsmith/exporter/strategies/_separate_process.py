@@ -33,7 +33,7 @@ from onnxsmith.base.system import children
 
 _BOOT = (
     "import sys; sys.path[:] = {paths!r}; "
-    "from onnxsmith.base.system import children; children.HERE.end_with_parent({parent}); "
+    "from onnxsmith.base.system import children; children.HERE.end_with_parent({parent}, {folder!r}); "
     "from {module} import main; main({folder!r})"
 )
 _TAIL = 500

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.exporter.strategies.base import Captured, Example, merged
 from onnxsmith.exporter.strategies.torch_export import TorchExport

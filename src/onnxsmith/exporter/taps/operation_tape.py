@@ -22,6 +22,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from onnxsmith.base.seams.torch import trees as pytree
 from onnxsmith.base.seams.torch.operators import schema
+from onnxsmith.base.seams.torch.randomness import seeded
 from onnxsmith.base.seams.torch.tensors import TorchDispatchMode, memory_of
 
 _SEED = 0
@@ -76,8 +77,7 @@ class Tape:
         held: dict[str, torch.Tensor] = {}
         for slot, tensor in {**self.leaves, **{slot: inputs[name] for name, slot in self.inputs.items()}}.items():
             held[slot] = change(slot, tensor.clone() if slot in overwritten else tensor)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(_SEED)
+        with seeded(_SEED):
             for number, move in enumerate(self.moves):
                 for slot, tensor in _played(move, held):
                     if slot in wanted:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.base.seams.torch.randomness import seeded
 from onnxsmith.exporter.taps.fx_tap import is_move
 from onnxsmith.exporter.taps.operation_tape import Listener, Tape
 from onnxsmith.runtimes.base import Array, Feeds, Value
@@ -148,10 +149,8 @@ class _Recorded(torch.nn.Module):
     @contextmanager
     def _recording(self, listener: Listener) -> Iterator[None]:
         listener.begin(self.given)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            with listener:
-                yield
+        with seeded(), listener:
+            yield
 
 
 def _called(tape: Tape, signature: Any) -> dict[str, str]:

@@ -11,10 +11,10 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
-import torch
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.base import alone
+from onnxsmith.base.seams.torch.randomness import seeded
 from onnxsmith.exporter.inputs.module_program import Built
 from onnxsmith.exporter.lint.base import Code, New
 from onnxsmith.exporter.module.source_linting import Suspicion
@@ -58,8 +58,7 @@ def results(program: TorchProgram, example: Mapping[str, Any]) -> Mapping[str, A
     """Runs the module; returns its outputs by name, or None if it raises an error."""
     run: Callable[..., Any] = TorchEager().prepare(replace(program, leaves_of=partial(_leaves, program))).run
     try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
+        with seeded():
             found: Mapping[str, Any] = run(example)
             return found
     except OnnxsmithError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import linecache
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -15,8 +14,8 @@ from torch.export import ExportedProgram
 
 from onnxsmith.base import folders
 from onnxsmith.base.problem import OnnxsmithError, Problem
-from onnxsmith.base.seams.base import replaced
-from onnxsmith.base.seams.torch.drafting import closed_logs, stops
+from onnxsmith.base.seams.base import alone
+from onnxsmith.base.seams.torch.drafting import logging_to, stops
 from onnxsmith.base.seams.torch.memo import memoised
 from onnxsmith.base.seams.torch.tensors import FakeTensor
 from onnxsmith.exporter.causes.base import recognise
@@ -74,18 +73,15 @@ def _trace(found: Traced, trace: Tracing, program: TorchProgram, dynamic: frozen
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Discards torch's output: it prints the unfinished program with an error."""
-    with io.StringIO() as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+    """Discards torch's output: it prints the unfinished program with an error. Other threads wait: the streams belong
+    to the process, and would not come back if two threads replaced them and ended in another order."""
+    with alone(), io.StringIO() as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
         yield
 
 
 def _draft(found: Traced, trace: Tracing) -> None:
     """Traces by torch.export.draft_export, which continues with the example's values where a trace stops."""
-    with (
-        folders.temporary() as folder,
-        replaced(tempfile, "tempdir", str(folder)),
-        closed_logs(),
-    ):
+    with folders.temporary() as folder, logging_to(folder):
         try:
             drafted = trace.drafted()
         except Exception as error:  # noqa: BLE001 — the trace's own error is reported first

@@ -10,7 +10,6 @@ import contextlib
 import gc
 import os
 import shlex
-import warnings
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
@@ -29,6 +28,8 @@ onnx's default (`size_threshold` of `convert_model_to_external_data`)."""
 _KEPT = "onnxsmith.kept"
 """Marks a tensor whose file was removed. Another file may have its name by now, so only the mapping may be read."""
 
+_KEYS = frozenset({"location", "offset", "length", "checksum", "basepath"})
+"""Lists the keys of external data that the specification defines, and `basepath`, which onnx writes."""
 _NODES_PER_TENSOR = 10
 """Sets how few tensors are few: a message of its own takes about 1 KB, and a node in a message 0.4 KB."""
 
@@ -44,12 +45,17 @@ def check(outside: Iterable[onnx.TensorProto], path: Path | None, where: str) ->
         _check_tensor(tensor, folder, sizes, where)
 
 
-def read(proto: onnx.ModelProto, path: Path | None, kinds: name_validation.Kinds | None = None) -> ir.Model:
+def read(
+    proto: onnx.ModelProto,
+    path: Path | None,
+    kinds: name_validation.Kinds | None = None,
+    outside: Iterable[onnx.TensorProto] | None = None,
+) -> ir.Model:
     """Makes a model from a checked message. The message belongs to the model from then on. External tensors get the
-    folder of `path`. `kinds` says what the nodes hold, if that is known."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # onnx warns of other programs' keys: `prepacked_0`
-        model = carried_fields.from_proto(proto, kinds or name_validation.kinds_in(proto))
+    folder of `path`. `kinds` says what the nodes hold, and `outside` which tensors are external, if that is known."""
+    for external in tensor_validation.tensors(proto) if outside is None else outside:
+        _drop_unknown_keys(external)
+    model = carried_fields.from_proto(proto, kinds or name_validation.kinds_in(proto))
     holders: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     for holder in holders:
         if "ai.onnx" in holder.opset_imports:  # another name of the default domain; onnx-ir gives nodes the name ""
@@ -63,6 +69,14 @@ def read(proto: onnx.ModelProto, path: Path | None, kinds: name_validation.Kinds
         _declare(value)
     _release(model)
     return model
+
+
+def _drop_unknown_keys(tensor: onnx.TensorProto) -> None:
+    """Drops the keys of other programs, such as `prepacked_0`, because onnx warns of them. A filter for the warning
+    would be one of the process: it could stay after two threads that read files at the same time."""
+    for place in reversed(range(len(tensor.external_data))):
+        if tensor.external_data[place].key not in _KEYS:
+            del tensor.external_data[place]
 
 
 def _release(model: ir.Model) -> None:

@@ -102,23 +102,24 @@ def load_broken(source: str | Path) -> ir.Model:
     """
     path = Path(source)
     log = logging.getLogger("onnx_ir.serde")
+
+    def silent(_record: logging.LogRecord) -> bool:
+        """Filters out onnx-ir's log of undefined names, which the caller finds itself. Each call has a filter of its
+        own: calls in other threads end at other times."""
+        return False
+
     with no_collection():
         proto, where = _parse(path), str(path)
         _check_versions(proto, where)
-        tensor_validation.check(proto, where)
+        outside = tensor_validation.check(proto, where)
         sparse.check_all(proto, where)
-        log.addFilter(_silent)
+        log.addFilter(silent)
         try:
-            return external.read(proto, path)
+            return external.read(proto, path, outside=outside)
         except Exception as error:
             raise _unfit(where, error) from error
         finally:
-            log.removeFilter(_silent)
-
-
-def _silent(_record: logging.LogRecord) -> bool:
-    """Filters out onnx-ir's log of undefined names, which the caller finds itself."""
-    return False
+            log.removeFilter(silent)
 
 
 def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) -> ir.Model:
@@ -134,7 +135,7 @@ def from_proto(proto: onnx.ModelProto, *, where: str, path: Path | None = None) 
         if kinds.sparse:
             sparse.check_all(proto, where)
         external.check(outside, path, where)
-        model = external.read(proto, path, kinds)
+        model = external.read(proto, path, kinds, outside)
         utf8_checks.check_metadata(model, where)
         return model
     except OnnxsmithError:

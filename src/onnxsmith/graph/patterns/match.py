@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.graph.patterns.pattern import Pattern
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import walk

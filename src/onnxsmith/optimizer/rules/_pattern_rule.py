@@ -4,11 +4,11 @@ notation."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import onnx_ir as ir
 
+from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.optimizer.rules._patterns import read_elsewhere, too_old
 from onnxsmith.optimizer.rules.base import Match, NoMatch, Rule
 

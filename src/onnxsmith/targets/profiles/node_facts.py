@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.graph.operators.dtypes import shown
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import schema, walk

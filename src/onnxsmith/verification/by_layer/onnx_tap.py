@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import provenance, walk

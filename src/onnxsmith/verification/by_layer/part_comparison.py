@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import ml_dtypes
 import numpy as np
 
+from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.runtimes.base import Array, Feeds, Value
 from onnxsmith.verification.by_layer.alignment import Pair
 from onnxsmith.verification.by_layer.chunks import chunks

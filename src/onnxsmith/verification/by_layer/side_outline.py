@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+
+from onnxsmith.base.cached_attributes import cached_property
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
+from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.verification.by_layer.side_outline import Outline
 
 STRONG = ("attribute", "operator", "weight")
