@@ -383,7 +383,7 @@ def together(patch: Path, text: str, files: Mapping[str, np.ndarray[Any, Any]]) 
 
         def place() -> None:
             for name in files:  # before the patch, so that it finds them
-                (folder / name).replace(real.parent / name)
+                folders.place(folder / name, real.parent / name)
             folders.place(folder / real.name, patch)
 
         yield place

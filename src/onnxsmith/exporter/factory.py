@@ -25,6 +25,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import onnxsmith
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
 
 
@@ -138,9 +139,7 @@ def _of_a_file(target: str) -> str:
             "file already, so there is nothing to export"
         )
     if path.suffix == ".py" and path.is_file():
-        names = [
-            one.name for one in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(one, ast.FunctionDef)
-        ]
+        names = [one.name for one in ast.parse(user_files.read_bytes(path)).body if isinstance(one, ast.FunctionDef)]
         if names:
             return f"name the function that makes the model: {', '.join(f'{target}:{name}' for name in names[:5])}"
     return ""

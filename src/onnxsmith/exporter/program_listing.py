@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base import user_files
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
@@ -76,8 +77,8 @@ def _scripted(path: Path) -> Any:
     from onnxsmith.exporter.tracing.torch_logging import quiet
 
     try:
-        with quiet():
-            return torch.jit.load(path, map_location="cpu")  # type: ignore[no-untyped-call]
+        with quiet(), user_files.opened(path) as file:
+            return torch.jit.load(file, map_location="cpu")  # type: ignore[no-untyped-call]
     except (RuntimeError, ValueError, OSError) as error:
         fix = (
             f"for a file of weights, write a function that builds the module, loads {path.name} and returns the "

@@ -14,7 +14,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.base import devices
+from onnxsmith.base import devices, user_files
 from onnxsmith.base.problem import problem
 from onnxsmith.graph.files.save import data_files, disk_problems
 from onnxsmith.graph.structure import walk
@@ -76,7 +76,7 @@ def refuse_other_than(file: str, is_own: Callable[[bytes], bool], kind: str, suf
     path = Path(file)
     if not path.is_file():
         return
-    with disk_problems(path), path.open("rb") as opened:
+    with disk_problems(path), user_files.opened(path) as opened:
         start = opened.read(1024)
     if start.strip() and not is_own(start):
         raise problem(

@@ -107,8 +107,7 @@ def read_image(path: Path, port: Port) -> Array:
             f"{port.name}={path.with_suffix('.npy')} in place of the image",
         )
     try:
-        user_files.refuse_special(path)
-        with Image.open(path) as picture:
+        with user_files.opened(path) as file, Image.open(file) as picture:
             if picture.mode.startswith(("I", "F")):
                 raise ValueError(f"mode {picture.mode} has more than 8 bits a channel; they would be lost")
             pixels = np.asarray(_luminance(picture) if shape[channel] == 1 else _colours(picture))
