@@ -27,6 +27,7 @@ from typing import Any
 import onnxsmith
 from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ def _near_file(path: Path) -> str:
     names = [one.name for one in path.parent.glob("*.py")] if path.parent.is_dir() else []
     nearest = difflib.get_close_matches(path.name, names, 1)
     if nearest:
-        return f"write {path.parent / nearest[0]} in place of {path}"
+        return f"write {pasted(path.parent / nearest[0])} in place of {path}"
     return f"check the path; relative paths start at the current folder, {Path.cwd()}"
 
 

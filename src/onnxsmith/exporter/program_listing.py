@@ -12,7 +12,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.capture import Program, ProgramLine
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.words import several
+from onnxsmith.base.words import pasted, several
 from onnxsmith.exporter import factory
 from onnxsmith.graph.files.load import TEXT_SUFFIXES, load, near_files
 from onnxsmith.graph.model_identity import identifies
@@ -107,7 +107,7 @@ def _traced(model: factory.TorchModel, source: str) -> Any:
                 "torch.export cannot trace the module",
                 where=factory.user_line(error) or source,
                 why=f"{type(error).__name__}: {error}"[:300],
-                fix=f"`onnxsmith diagnose {source}`",
+                fix=f"`onnxsmith diagnose {pasted(source)}`",
             ) from error
 
 

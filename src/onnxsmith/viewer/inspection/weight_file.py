@@ -21,7 +21,7 @@ from onnxsmith.base import devices, folders
 from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, pasted, several
 from onnxsmith.graph.files import array_files
 from onnxsmith.graph.files.array_files import free_key, member
 from onnxsmith.graph.files.save import disk_problems
@@ -78,7 +78,7 @@ def write_weights(model: ir.Model, path: Path, where: str) -> WeightFile:
     kept = [(item, tensor) for item, tensor in tensors if holds(path.suffix, tensor)]
     lost = [(item, tensor) for item, tensor in tensors if not holds(path.suffix, tensor)]
     if lost and all(holds(_OTHER[path.suffix], tensor) for _, tensor in tensors):
-        raise OnnxsmithError(_without_dtype(lost, path, f"--weights {path.with_suffix(_OTHER[path.suffix])}"))
+        raise OnnxsmithError(_without_dtype(lost, path, f"--weights {pasted(path.with_suffix(_OTHER[path.suffix]))}"))
     names, renamed = _names([item for item, _ in kept], path.suffix)
     with disk_problems(path), folders.replacing(path) as file:
         try:
