@@ -107,12 +107,13 @@ gpu-wheels: $(VENV_STAMP) ## download the wheels that make gpu installs, for a m
 test-iree: .venv-iree/.installed ## run the tests of the runtime `iree`, which takes 600 MB and is in no other environment
 	.venv-iree/bin/python -m pytest --tier=all tests/runtimes/test_iree.py tests/contracts/test_runtimes.py "tests/suites/test_backend_runtimes.py::test_each_case_agrees_or_is_refused[iree]"
 
-lint: $(DEV_STAMP) ## check style, formatting, types and which room may import which
+lint: $(DEV_STAMP) ## check style, formatting, types, which room may import which, and who may open a path
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/private_names.py
+	$(BIN)/python tools/opened_paths.py
 
 mutate: $(DEV_STAMP) ## change the code in small ways and count what the tests notice
 	$(BIN)/python tools/mutate reach

@@ -261,6 +261,16 @@ def test_charts_become_pictures_beside_the_file(tmp_path: Path) -> None:
     assert raised.value.problem.id == "save/needed"
 
 
+def test_each_form_names_the_pictures(tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"r.{ending}") for ending in ("json", "md", "html")]
+    told = write(of_blocks(*PICTURES), Pages(html=paths[2], reports=tuple(paths[:2])))
+    names = [str(tmp_path / f"r-{number}.svg") for number in (1, 2, 3)]
+    assert told.notes == (f"pictures of --report: {', '.join(names)}",)
+    assert json.loads(Path(paths[0]).read_text())["notes"] == list(told.notes)
+    assert all("pictures of --report" in Path(path).read_text() for path in paths[1:])
+    assert write(of_blocks(PICTURES[0]), Pages(html=paths[2])).notes == ()  # a page holds its charts
+
+
 def sarif(report: Report, folder: Path) -> dict[str, Any]:
     """The only run of a SARIF file, after a check of what the schema of SARIF 2.1.0 and GitHub demand."""
     log = json.loads(written(report, folder, "sarif"))

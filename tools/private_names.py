@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from imported_names import dotted_name, imported_names
+
 LIBRARIES = {
     "google", "huggingface_hub", "ml_dtypes", "numpy", "onnx", "onnx_ir", "onnx_shape_inference", "onnxruntime",
     "iree", "nncf", "onnxscript", "openvino", "safetensors", "sympy", "torch", "torchvision", "tract", "transformers",
@@ -33,25 +35,10 @@ def main() -> int:
 def private_names(path: Path) -> Iterator[str]:
     """`file:line: name` for each."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    aliases = _aliases(tree)
+    aliases = imported_names(tree, _library)
     for node in ast.walk(tree):
         for name in _of(node, aliases):
             yield f"{path}:{getattr(node, 'lineno', 0)}: {name}"
-
-
-def _aliases(tree: ast.AST) -> dict[str, str]:
-    """What names stand for that are imported from these libraries."""
-    found: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for one in node.names:
-                if _library(one.name):
-                    found[one.asname or one.name.partition(".")[0]] = (
-                        one.name if one.asname else one.name.partition(".")[0]
-                    )
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level and _library(node.module):
-            found.update({one.asname or one.name: f"{node.module}.{one.name}" for one in node.names})
-    return found
 
 
 def _of(node: ast.AST, aliases: dict[str, str]) -> Iterator[str]:
@@ -60,26 +47,16 @@ def _of(node: ast.AST, aliases: dict[str, str]) -> Iterator[str]:
     elif isinstance(node, ast.Import):
         yield from (one.name for one in node.names if _library(one.name) and _is_private(one.name))
     elif isinstance(node, ast.Attribute):
-        path = _path(node)
+        path = dotted_name(node)
         first, _, rest = path.partition(".")
         if first in aliases and _is_private(rest.rpartition(".")[2]):
             yield f"{aliases[first]}.{rest}"
     elif isinstance(node, ast.Call):
-        path = _path(node.func)
+        path = dotted_name(node.func)
         if path in ("setattr", "mock.patch.object", "patch.object") and node.args:
-            owner = _path(node.args[0])
+            owner = dotted_name(node.args[0])
             if owner.partition(".")[0] in aliases:
                 yield f"{path}({owner}, …)"
-
-
-def _path(node: ast.AST) -> str:
-    """`a.b.c` of an attribute of a name; of anything else nothing."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        before = _path(node.value)
-        return f"{before}.{node.attr}" if before else ""
-    return ""
 
 
 def _library(module: str) -> bool:

@@ -260,6 +260,14 @@ FILES = [
         says=["[[step]]"],
         name="empty",
     ),
+    Case(
+        "edit/patch-file",
+        "onnxsmith replace m.onnx find.txt 'y = Relu(x)' -o e.onnx --no-verify",
+        {"m.onnx": NET, "find.txt": b"\xff\xfe\x00"},
+        changes={"find.txt": b"y = Relu(x)"},
+        says=["UTF-8"],
+        name="no text",
+    ),
 ]
 PORTS = [
     step(

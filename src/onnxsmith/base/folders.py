@@ -15,9 +15,14 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NewType
 
-from onnxsmith.base import devices
+from onnxsmith.base import devices, user_files
 from onnxsmith.base.system import forks, locks, moving
+
+OwnPath = NewType("OwnPath", Path)
+"""A path that onnxsmith made, and not the user: below a folder of this module. Any code may open it; the paths of the
+user are opened by this module and `user_files` alone (`tools/opened_paths.py`)."""
 
 _MARK = "onnxsmith"
 _LOCK = ".owner"
@@ -31,7 +36,7 @@ forks.in_child(_cleared.clear)  # a server that only forks would never remove wh
 
 
 @contextmanager
-def temporary() -> Iterator[Path]:
+def temporary() -> Iterator[OwnPath]:
     """Makes a folder among the temporary files of the system for the block. The first call removes the folders that
     dead processes left there.
 
@@ -47,7 +52,7 @@ def temporary() -> Iterator[Path]:
 
 
 @contextmanager
-def beside(path: Path) -> Iterator[Path]:
+def beside(path: Path) -> Iterator[OwnPath]:
     """Makes a hidden folder beside `path` for the block, after removing the folders that dead processes left there.
 
     Raises:
@@ -62,7 +67,7 @@ def beside(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def aside(path: Path) -> Iterator[Path]:
+def aside(path: Path) -> Iterator[OwnPath]:
     """Makes a folder for the block, for writing the file that `place` moves to `path`: beside the file, or of a
     link's target. A stream has nothing beside it, so its folder is temporary.
 
@@ -75,6 +80,16 @@ def aside(path: Path) -> Iterator[Path]:
         yield folder
 
 
+def copy(path: Path, target: OwnPath) -> None:
+    """Copies the bytes of a file that the user gave.
+
+    Raises:
+        OSError: the file cannot be read, or is a pipe or a device; the target cannot be written.
+    """
+    user_files.refuse_special(path)
+    shutil.copyfile(path, target)
+
+
 def place(made: Path, path: Path) -> None:
     """Moves a finished file to `path`. A stream gets its bytes. Raises OSError."""
     if devices.is_stream(path):
@@ -84,7 +99,7 @@ def place(made: Path, path: Path) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[OwnPath]:
     """Yields a path to write to, in a hidden folder beside `path`. When the block succeeds, the written file replaces
     `path`; until then the old file is untouched.
 
@@ -93,8 +108,18 @@ def replacing(path: Path) -> Iterator[Path]:
         OSError: the parent folder is not writable.
     """
     with aside(path) as folder:
-        yield folder / path.name
+        yield OwnPath(folder / path.name)
         place(folder / path.name, path)
+
+
+def cache() -> OwnPath:
+    """Returns the folder of this user for files that can be made again; it may not exist yet.
+
+    Raises:
+        RuntimeError: this user has no home folder.
+    """
+    parent = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    return OwnPath((Path(parent) if parent else Path.home() / ".cache") / _MARK)
 
 
 def move(place: Path, target: Path, beside: Path) -> None:
@@ -104,11 +129,23 @@ def move(place: Path, target: Path, beside: Path) -> None:
     Raises:
         OSError: the parent folder is not writable.
     """
+    with moved(place, target, beside):
+        pass
+
+
+@contextmanager
+def moved(place: Path, target: Path, beside: Path) -> Iterator[None]:
+    """Moves a folder as `move` does, before the block. If the block fails, everything is as it was."""
     old = beside / "replaced"
     if target.is_dir():
         target.rename(old)
     try:
         moving.HERE.move(place, target)
+        try:
+            yield
+        except BaseException:
+            target.rename(place)
+            raise
     except BaseException:
         if old.is_dir():
             old.rename(target)
@@ -125,8 +162,8 @@ def clear(parent: Path) -> None:
 
 
 @contextmanager
-def _owned(prefix: str, parent: Path) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+def _owned(prefix: str, parent: Path) -> Iterator[OwnPath]:
+    folder = OwnPath(Path(tempfile.mkdtemp(prefix=prefix, dir=parent)))
     owner = os.getpid()
     lock: int | None = None
     try:

@@ -1,10 +1,13 @@
-"""Reads the texts, TOML and JSON of files that users give. Sizes and depths have bounds, and all that is wrong with a
-file is an `OSError` or a `ValueError`."""
+"""Opens the files that users give, and reads texts, TOML and JSON. Refuses pipes and devices. Sizes and depths of texts
+have bounds, and all that is wrong with a file is an `OSError` or a `ValueError`."""
 
 from __future__ import annotations
 
 import errno
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +35,23 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         OSError: as `read_utf8`.
     """
-    refuse_special(path)
-    with path.open("rb") as file:
+    with opened(path) as file:
         content = file.read(MOST + 1)
     if len(content) > MOST:
         raise OSError(errno.EFBIG, f"the file has more than {MOST:,} bytes", str(path))
     return content
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BufferedReader]:
+    """Opens a file for reading.
+
+    Raises:
+        OSError: the file cannot be read, or is a pipe or a device.
+    """
+    refuse_special(path)
+    with path.open("rb") as file:
+        yield file
 
 
 def refuse_special(path: Path) -> None:
@@ -58,11 +72,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     """
     import tomllib
 
-    try:
-        found = tomllib.loads(text)
-    except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
-    _refuse_deep(found)
+    found: dict[str, Any] = _parsed(tomllib.loads, text)
     return found
 
 
@@ -72,8 +82,12 @@ def parse_json(text: str | bytes) -> Any:
     Raises:
         ValueError: it is not JSON, or nests too deep.
     """
+    return _parsed(json.loads, text)
+
+
+def _parsed(parse: Callable[[Any], Any], text: str | bytes) -> Any:
     try:
-        found = json.loads(text)
+        found = parse(text)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
     _refuse_deep(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import shlex
 from collections.abc import Collection, Iterable
 from decimal import ROUND_UP, Decimal
 
@@ -12,6 +13,11 @@ from decimal import ROUND_UP, Decimal
 def several(count: int, noun: str, plural: str = "") -> str:
     """`1 node`, `2 nodes`, `1,024 nodes`, `2 entries`."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def pasted(text: object) -> str:
+    """Returns a name or a path as one word of a command that the user pastes: in quotes where a shell needs them."""
+    return shlex.quote(str(text))
 
 
 def nodes_and_constants(nodes: int, constants: int) -> str:

@@ -21,7 +21,7 @@ _SHARED = {
         typer.Option(
             "--report",
             help="write the report to this file; its extension sets the format: .html, .json, .md, .sarif, .xml (JUnit)"
-            "; repeatable",
+            "; charts of a .md become pictures beside it; repeatable",
             metavar="FILE",
         ),
         [],

@@ -109,10 +109,11 @@ def _replaced(settings: T, given: Mapping[str, Any], *, more: bool = False, said
 
 
 def _is_named(value: Any, said: str) -> bool:
-    """Whether a text names the value as a word, or the value or its part before `=` in quotation marks."""
+    """Whether a text names the value between spaces, or the value or its part before `=` in quotation marks."""
     if not isinstance(value, str):
         return False
-    return value in said.split() or any(repr(part) in said for part in (value, value.partition("=")[0]))
+    is_word = re.search(rf"(?<!\S){re.escape(value)}(?!\S)", said) is not None
+    return is_word or any(repr(part) in said for part in (value, value.partition("=")[0]))
 
 
 def _outcome(command: Command, seconds: float) -> bool | str:

@@ -12,6 +12,7 @@ from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.written_files import Written
+from onnxsmith.base.words import pasted
 from onnxsmith.cli import command_words
 from onnxsmith.cli.commands.base import Command
 from onnxsmith.gate.records import record_file
@@ -70,7 +71,8 @@ def _refuse(file: Path, command: Command) -> None:
             "a record is a JSON file, but this is the name of a patch file",
             where=str(file),
             why="--record writes what was read, written and compared; --write-patch writes the steps of an edit",
-            fix=f"add --record {file.with_suffix('.json')} in its place; or --write-patch {file} for the steps",
+            fix=f"add --record {pasted(file.with_suffix('.json'))} in its place; or --write-patch "
+            f"{pasted(file)} for the steps",
         )
     if file.is_dir() or (file.is_file() and file.stat().st_size and not record_file.is_record(file)):
         raise problem(
@@ -78,7 +80,7 @@ def _refuse(file: Path, command: Command) -> None:
             "the record would overwrite a file that is not a record",
             where=str(file),
             why="the existing file may still be needed",
-            fix=f"give the record another name, such as {free_path(file.with_suffix('.record.json'))}",
+            fix=f"give the record another name, such as {pasted(free_path(file.with_suffix('.record.json')))}",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,6 +15,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.parts.verification import Misdeclared, Verification, nothing_verified
 from onnxsmith.base.settings import Verify
+from onnxsmith.base.words import pasted
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.graph_cleanup import remove_unneeded
 from onnxsmith.editor.size_conflicts import corrected
@@ -403,12 +405,13 @@ def name_doubts(model: ir.Model, where: str) -> tuple[Problem, ...]:
         return ()
     name, node = next(iter(names.items()))
     result = next((value.name for value in node.outputs if value.name), "")
+    file, selected = pasted(where), f"{{ gives = {json.dumps(result, ensure_ascii=False)} }}"
     return (
         Problem(
             "model/repeated-node-names",
             f"several nodes are called {', '.join(map(repr, list(names)[:3]))}",
             where=where,
             why="onnxruntime refuses a graph with two nodes of the same name; the comparison ran without these names",
-            fix=f"""`onnxsmith rename {where} '{{ gives = "{result}" }}' {name}_2 --kind node -o {where}`""",
+            fix=f"`onnxsmith rename {file} {pasted(selected)} {pasted(f'{name}_2')} --kind node -o {file}`",
         ),
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.structure import tensor_paths
 from onnxsmith.graph.structure.signature import Dim, Port, is_symbol, names_something, signature
@@ -35,7 +36,7 @@ def joints(a: ir.Model, b: ir.Model, asked: Mapping[str, str] | None, notes: lis
                     f"{name!r} is no {what} model",
                     where=f"{source}={port}",
                     why=f"there are {', '.join(known)}",
-                    fix=f"write --wire {port}={source}: the output of the first model comes before the `=`"
+                    fix=f"write --wire {pasted(f'{port}={source}')}: the output of the first model comes before the `=`"
                     if port in outputs and source in inputs
                     else f"write {(near or list(known))[0]!r}",
                 )
@@ -75,8 +76,8 @@ def _joint(outputs: Mapping[str, Port], inputs: Mapping[str, Port]) -> str:
     if fitting:
         given, read = fitting[0]
         return (
-            f"name the output and the input: --wire {given.name}={read.name}; or add --siblings if the second model "
-            "reads no output of the first"
+            f"name the output and the input: --wire {pasted(f'{given.name}={read.name}')}; or add --siblings if the "
+            "second model reads no output of the first"
         )
     listed = f"outputs: {_typed(outputs)}; inputs: {_typed(inputs)}"
     return (

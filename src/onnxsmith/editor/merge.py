@@ -17,7 +17,7 @@ from onnxsmith.base.report.parts.verification import Power, Verification, nothin
 from onnxsmith.base.report.parts.written_files import Timing, Written, written
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save, Verify, verifying
-from onnxsmith.base.words import several
+from onnxsmith.base.words import pasted, several
 from onnxsmith.editor import joint_ports
 from onnxsmith.editor.whole_runs import failing_sizes
 from onnxsmith.graph.files.load import Source, load
@@ -217,7 +217,7 @@ def _refuse_other_functions(a: ir.Model, b: ir.Model, second: str) -> None:
                 where=f"{name} of {second}",
                 why="a file can have only one function of each name",
                 fix=f"inline the function in one of the two files, and merge the result: `onnxsmith inline {file} "
-                f"--function {name} -o inlined.onnx`",
+                f"--function {pasted(name)} -o inlined.onnx`",
             )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import first_few, plural, several
+from onnxsmith.base.words import first_few, pasted, plural, several
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
 from onnxsmith.graph.structure import provenance, tensor_paths, walk
 
@@ -145,8 +145,8 @@ class Selecting:
             fix = f"{selector!r} is the name of a node: write the name of its result, {' or '.join(of_nodes)}"
         elif self._is_dimension(selector):
             fix = (
-                f"{selector!r} is a dimension: to rename it, `onnxsmith rename MODEL {selector} NEW --kind dim`, with "
-                "the new name in the place of NEW"
+                f"{selector!r} is a dimension: to rename it, `onnxsmith rename MODEL {pasted(selector)} NEW --kind dim`"
+                ", with the new name in the place of NEW"
             )
         elif near:
             fix = f"the nearest names: {', '.join(near)}"

@@ -34,6 +34,7 @@ from onnxsmith.base import devices, folders, rooms, user_files
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.constant_tensors import const_tensor
+from onnxsmith.base.words import pasted
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph.files import array_files
@@ -300,7 +301,9 @@ def _of_model(path: Path, name: str) -> np.ndarray[Any, Any]:
             "edit/patch-file",
             f"the model has no constant {name!r}",
             where=str(path),
-            fix=f"write tensor = {near[0]!r}" if near else f"`onnxsmith inspect {path} --tensors` lists the constants",
+            fix=f"write tensor = {near[0]!r}"
+            if near
+            else f"`onnxsmith inspect {pasted(path)} --tensors` lists the constants",
         )
     return np.asarray(known[name].numpy())
 
@@ -383,7 +386,7 @@ def together(patch: Path, text: str, files: Mapping[str, np.ndarray[Any, Any]]) 
 
         def place() -> None:
             for name in files:  # before the patch, so that it finds them
-                (folder / name).replace(real.parent / name)
+                folders.place(folder / name, real.parent / name)
             folders.place(folder / real.name, patch)
 
         yield place

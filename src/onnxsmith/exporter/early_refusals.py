@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from onnxsmith.base import user_files
 from onnxsmith.exporter import factory
 from onnxsmith.graph.structure.opset_range import refuse_unknown
 
@@ -24,7 +25,7 @@ def refuse(target: str, opset: int | None) -> None:
     if not place.endswith(".py") or not path.is_file():
         return
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(user_files.read_bytes(path))
     except (SyntaxError, ValueError, OSError):
         return  # the import says what is wrong, with the line
     names = list(_defined(tree))

@@ -25,7 +25,9 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import onnxsmith
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 
 
 @dataclass(frozen=True)
@@ -138,9 +140,7 @@ def _of_a_file(target: str) -> str:
             "file already, so there is nothing to export"
         )
     if path.suffix == ".py" and path.is_file():
-        names = [
-            one.name for one in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(one, ast.FunctionDef)
-        ]
+        names = [one.name for one in ast.parse(user_files.read_bytes(path)).body if isinstance(one, ast.FunctionDef)]
         if names:
             return f"name the function that makes the model: {', '.join(f'{target}:{name}' for name in names[:5])}"
     return ""
@@ -151,7 +151,7 @@ def _near_file(path: Path) -> str:
     names = [one.name for one in path.parent.glob("*.py")] if path.parent.is_dir() else []
     nearest = difflib.get_close_matches(path.name, names, 1)
     if nearest:
-        return f"write {path.parent / nearest[0]} in place of {path}"
+        return f"write {pasted(path.parent / nearest[0])} in place of {path}"
     return f"check the path; relative paths start at the current folder, {Path.cwd()}"
 
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base import user_files
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.capture import Program, ProgramLine
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.words import several
+from onnxsmith.base.words import pasted, several
 from onnxsmith.exporter import factory
 from onnxsmith.graph.files.load import TEXT_SUFFIXES, load, near_files
 from onnxsmith.graph.model_identity import identifies
@@ -76,8 +77,8 @@ def _scripted(path: Path) -> Any:
     from onnxsmith.exporter.tracing.torch_logging import quiet
 
     try:
-        with quiet():
-            return torch.jit.load(path, map_location="cpu")  # type: ignore[no-untyped-call]
+        with quiet(), user_files.opened(path) as file:
+            return torch.jit.load(file, map_location="cpu")  # type: ignore[no-untyped-call]
     except (RuntimeError, ValueError, OSError) as error:
         fix = (
             f"for a file of weights, write a function that builds the module, loads {path.name} and returns the "
@@ -106,7 +107,7 @@ def _traced(model: factory.TorchModel, source: str) -> Any:
                 "torch.export cannot trace the module",
                 where=factory.user_line(error) or source,
                 why=f"{type(error).__name__}: {error}"[:300],
-                fix=f"`onnxsmith diagnose {source}`",
+                fix=f"`onnxsmith diagnose {pasted(source)}`",
             ) from error
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
+from onnxsmith.base import folders
 from onnxsmith.base.problem import problem
 from onnxsmith.graph.files import digest
 from onnxsmith.graph.files.save import named_data
@@ -20,10 +21,9 @@ _YOUNG = 2.0
 """Seconds. The digest of a file that changed a moment ago is not kept: a second change may leave its time as it is."""
 
 
-def cache_folder() -> Path:
+def cache_folder() -> folders.OwnPath:
     """Returns the folder of this user for files that can be made again; it exists."""
-    root = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or str(Path.home() / ".cache")
-    folder = Path(root) / "onnxsmith"
+    folder = folders.cache()
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import onnxsmith
 from onnxsmith._version import __version__
 from onnxsmith.base.clock import stage
-from onnxsmith.base.folders import beside
+from onnxsmith.base.folders import OwnPath, beside
 from onnxsmith.base.library_versions import NEWEST_TESTED
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import several
@@ -123,7 +123,7 @@ def interpreter(environment: Environment) -> str:
     """
     if not environment.requirements:
         return environment.python or sys.executable
-    folder = cache_folder() / "environments" / _digest(environment)
+    folder = OwnPath(cache_folder() / "environments" / _digest(environment))
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     with _making:
         if not (folder / _MARK).exists():
@@ -137,7 +137,7 @@ def _digest(environment: Environment) -> str:
     return hashlib.sha256(json.dumps(wanted).encode()).hexdigest()[:16]
 
 
-def _make(environment: Environment, folder: Path, python: Path) -> None:
+def _make(environment: Environment, folder: OwnPath, python: Path) -> None:
     """Makes the environment aside and renames it: two processes may make one at the same time."""
     uv = _uv(environment)
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import onnxsmith
 from onnxsmith.base import folders
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import children, machine
 from onnxsmith.fleet import cell_limits, reasons
@@ -122,7 +123,7 @@ def run(
     return StepResult(verb, typed, outcome, headline, passed, problem, report, "" if report is not None else tail)
 
 
-def _wait(process: subprocess.Popen[bytes], seconds: float, watch: Watch | None, stage: Path) -> None:
+def _wait(process: subprocess.Popen[bytes], seconds: float, watch: Watch | None, stage: OwnPath) -> None:
     """Waits for the end of the process, and tells a watch what the process is doing.
 
     Raises:
@@ -180,13 +181,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def _stage_file() -> Iterator[Path]:
+def _stage_file() -> Iterator[OwnPath]:
     """Yields the path of a file in which the process says what it is doing."""
     with folders.temporary() as folder:
-        yield folder / "stage"
+        yield OwnPath(folder / "stage")
 
 
-def _text(file: Path) -> str:
+def _text(file: OwnPath) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace")
     except OSError:  # the environment has an onnxsmith that does not write it

@@ -89,7 +89,7 @@ class Arithmetic:
     def __init__(self, model: ir.Model, engine: Engine = ONNXRUNTIME) -> None:
         self._model, self._engine = model, engine
         self._stack = ExitStack()
-        self._folder = self._stack.enter_context(folders.temporary())
+        self._folder: folders.OwnPath = self._stack.enter_context(folders.temporary())
         self._child: Child | None = None
         self._number = 0
         self._forms: dict[Callable[[ir.Model], ir.Model] | None, Neutral] = {}

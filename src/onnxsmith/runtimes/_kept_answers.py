@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import platform
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +26,7 @@ def kept(library: Path, request: str, ask: Callable[[], Any]) -> Any:
         files = [one for one in sorted(library.iterdir()) if one.is_file()]
         states = [(one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in files]
         key = repr((__version__, platform.node(), str(library), request, states))
-        file = _folder() / f"{hashlib.sha256(repr((str(library), request)).encode()).hexdigest()[:16]}.json"
+        file = folders.cache() / f"{hashlib.sha256(repr((str(library), request)).encode()).hexdigest()[:16]}.json"
         found = json.loads(file.read_bytes())
         if found["key"] == key:
             return found["answer"]
@@ -38,9 +37,3 @@ def kept(library: Path, request: str, ask: Callable[[], Any]) -> Any:
             with folders.replacing(file) as aside:
                 aside.write_text(json.dumps({"key": key, "answer": answer}), encoding="utf-8")
     return answer
-
-
-def _folder() -> Path:
-    """Returns onnxsmith's folder in the user's cache folder, which may not exist yet."""
-    parent = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    return (Path(parent) if parent else Path.home() / ".cache") / "onnxsmith"

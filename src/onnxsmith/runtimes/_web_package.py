@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+
+from onnxsmith.base import user_files
 
 VARIABLE = "ONNXSMITH_ONNXRUNTIME_WEB"
 """Names the environment variable for the folder of the package."""
@@ -35,7 +36,7 @@ def entry(folder: Path) -> Path:
 
 def version(folder: Path) -> str:
     """Returns the version of the package."""
-    return str(json.loads((folder / "package.json").read_text(encoding="utf-8"))["version"])
+    return str(user_files.parse_json(user_files.read_utf8(folder / "package.json"))["version"])
 
 
 def _folders() -> Iterator[Path]:

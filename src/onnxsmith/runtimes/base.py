@@ -5,7 +5,6 @@ Runtimes are found by their files. The name of a helper module starts with an un
 
 from __future__ import annotations
 
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -418,7 +417,7 @@ def appended(file: Path, added: bytes) -> Iterator[tuple[Path, Path | None]]:
     """Yields the path of a temporary copy of the file with these bytes behind it, in the form of `on_disk`."""
     with folders.temporary() as folder:
         path = folder / "model.onnx"
-        shutil.copyfile(file, path)
+        folders.copy(file, folders.OwnPath(path))
         with path.open("ab") as copy:
             copy.write(added)
         yield path, None

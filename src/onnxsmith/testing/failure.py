@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from onnxsmith.base import unexpected
+from onnxsmith.base import folders, unexpected
 from onnxsmith.base.printable import printable
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.remedies import alternatives
@@ -100,5 +100,6 @@ def _written(report: Report) -> Path | None:
     from onnxsmith.cli.render.html_report import to_html
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(to_html(report), encoding="utf-8")
+    with folders.replacing(path) as aside:
+        aside.write_text(to_html(report), encoding="utf-8")
     return path

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from onnxsmith.base import folders
 from onnxsmith.base.clock import stage
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.verification import SAME_COMPUTATION, OutputCheck, Verification
 from onnxsmith.base.settings import Verify
@@ -117,7 +118,7 @@ def compared_where_changed(
     )
 
 
-def _first(region: Region, whole: Whole, folder: Path, preparer: Preparer, options: Options) -> Session:
+def _first(region: Region, whole: Whole, folder: OwnPath, preparer: Preparer, options: Options) -> Session:
     """Prepares the part of the reference that computes the tensors before and at the end of the changes."""
     made, path = region.prefix(), folder / "before.onnx"
     path.write_bytes(made.SerializeToString())

@@ -13,7 +13,7 @@ from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts.written_files import View, written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
-from onnxsmith.base.words import size
+from onnxsmith.base.words import pasted, size
 from onnxsmith.graph.files.load import Source
 from onnxsmith.graph.files.output_paths import refuse_loss, refuse_other_than_page
 from onnxsmith.graph.files.save import disk_problems
@@ -173,7 +173,7 @@ def _room(shown: Viewed, module: str) -> scene.Room:
             f"{module!r} is a node with {len(bodies)} bodies",
             where=shown.scene.path or "the model",
             why="a picture can show only one level",
-            fix=f"give one of them: {', '.join(f'--module {body.path}' for body in bodies)}",
+            fix=f"give one of them: {', '.join(f'--module {pasted(body.path)}' for body in bodies)}",
         )
     known = [path for path in shown.aliases if path]
     near = tensor_paths.near(module, known) or known[:5]

@@ -117,9 +117,9 @@ def texts(folder: Path, form: str, task: str) -> Path:
     (place / "config.json").write_text("{}")
     content = SimpleNamespace(task=task, model_file="model/model.onnx")
     name, kind = ("verify.py", "genai") if form == "genai" else ("verify.mjs", "transformers_js")
-    templates.write(place / name, f"{kind}/{name}", content=content)
+    templates.write(place, name, f"{kind}/{name}", content=content)
     golden = "golden.py" if form == "genai" else "golden.mjs"
-    templates.write(place / golden, f"shared/{golden}", content=content)
+    templates.write(place, golden, f"shared/{golden}", content=content)
     files = {file.relative_to(place).as_posix(): file for file in place.rglob("*") if file.is_file()}
     digests = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
     (place / "bundle.json").write_text(json.dumps({"files": digests}, indent=1))
@@ -173,7 +173,7 @@ def test_in_cpp(tmp_path: Path) -> None:
     digests = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
     index = {"format": 1, "checks": [{"detail": '"files": {"no": "no"}'}], "files": digests}
     (folder / "bundle.json").write_text(json.dumps(index, indent=1) + "\n")
-    templates.write(tmp_path / "files.hpp", "cpp/files.hpp")
+    templates.write(tmp_path, "files.hpp", "cpp/files.hpp")
     (tmp_path / "main.cpp").write_text(MAIN)
     words = ["c++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-O1", "-o", tmp_path / "main", tmp_path / "main.cpp"]
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)

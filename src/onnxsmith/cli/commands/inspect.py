@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from onnxsmith.base.options import argument, flag, option
 from onnxsmith.base.report.base import Report
+from onnxsmith.base.words import pasted
 from onnxsmith.cli.commands.base import Command
 
 
@@ -64,7 +65,7 @@ class Inspect(Command):
                 "inspect/program-target",
                 "--onnx is for a torch model with --program",
                 where=self.model,
-                fix=f"`onnxsmith inspect file.py:factory --program --onnx {self.onnx}`",
+                fix=f"`onnxsmith inspect file.py:factory --program --onnx {pasted(self.onnx)}`",
             )
         from onnxsmith.verification.inputs import user_inputs as given
         from onnxsmith.viewer.inspection.inspect import inspect
@@ -94,7 +95,7 @@ class Inspect(Command):
                 "inspect/program-target",
                 f"{names}: for an ONNX model, not for a torch model",
                 where=self.model,
-                fix=f"`onnxsmith inspect {self.model} --program`",
+                fix=f"`onnxsmith inspect {pasted(self.model)} --program`",
             )
 
     def _is_torch(self) -> bool:

@@ -282,10 +282,28 @@ class Replace(Editing):
 
 
 def _text(given: str) -> str:
-    """Returns the text, or the content of the file of this name."""
+    """Returns the text, or the content of the file of this name.
+
+    Raises:
+        OnnxsmithError: `edit/patch-file` if the file cannot be read, or is not UTF-8.
+    """
     from pathlib import Path
 
-    return Path(given).read_text(encoding="utf-8") if "(" not in given and Path(given).is_file() else given
+    from onnxsmith.base import user_files
+    from onnxsmith.base.problem import problem
+
+    if "(" in given or not Path(given).is_file():
+        return given
+    try:
+        return user_files.read_utf8(Path(given))
+    except (OSError, ValueError) as error:
+        raise problem(
+            "edit/patch-file",
+            "the file of a pattern cannot be read",
+            where=given,
+            why=getattr(error, "strerror", None) or str(error),
+            fix="write the pattern into a text file in UTF-8, such as y = Relu(x)",
+        ) from error
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
 
+from onnxsmith.base import user_files
 from onnxsmith.cli.help.situations import PURPOSE
 
 _SHOWN = 3
@@ -78,7 +79,7 @@ def _factories(file: Path) -> list[str]:
     """Returns the functions of a file that may return a torch module: those that need no argument, and have the name
     of a factory."""
     try:
-        if file.stat().st_size > _LARGEST or "torch" not in (text := file.read_text(encoding="utf-8")):
+        if file.stat().st_size > _LARGEST or "torch" not in (text := user_files.read_utf8(file)):
             return []
         body = ast.parse(text).body
     except (OSError, ValueError, SyntaxError):
@@ -100,6 +101,6 @@ def _of_others(folder: Path, files: list[Path]) -> Iterator[tuple[str, str]]:
 
 def _mentions(file: Path, *words: str) -> bool:
     try:
-        return file.stat().st_size <= _LARGEST and all(one in file.read_text(encoding="utf-8") for one in words)
+        return file.stat().st_size <= _LARGEST and all(one in user_files.read_utf8(file) for one in words)
     except (OSError, ValueError):
         return False

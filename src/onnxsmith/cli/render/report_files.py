@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,19 +54,27 @@ def write(report: Report, pages: Pages) -> Report:
     def view_from(path: str) -> View | None:
         return View(relative(pages.view, path), made.links.of) if made is not None else None
 
-    texts = {pages.view: made.page} if made is not None else {}
-    if pages.html:
-        texts[pages.html] = to_html(report, view_from(pages.html))
-    for path in pages.reports:
-        texts |= form_of(path).texts(report, path, view_from(path))
+    texts = _texts(report, pages, view_from)
+    pictures = [path for path in texts if path not in {pages.html, *pages.reports}]
+    if pictures:  # every form names them, so the texts are made again
+        report = replace(report, notes=(*report.notes, f"pictures of --report: {', '.join(pictures)}"))
+        texts = _texts(report, pages, view_from)
     try:
-        _place(texts)
+        _place(({pages.view: made.page} if made is not None else {}) | texts)
     except _UnwrittenError as error:
         what = "the view could not be written" if error.path == pages.view else "the report could not be written"
         why, fix = writing_refused(error.path, error.cause)
         failed = Problem("report/not-written", what, where=error.path, why=why, fix=fix)
         return replace(report, verdict=Verdict.FAILED, problems=(*report.problems, failed))
     return report
+
+
+def _texts(report: Report, pages: Pages, view_from: Callable[[str], View | None]) -> dict[str, str]:
+    """Returns the texts of all reports, and of the pictures beside them, by path."""
+    texts = {pages.html: to_html(report, view_from(pages.html))} if pages.html else {}
+    for path in pages.reports:
+        texts |= form_of(path).texts(report, path, view_from(path))
+    return texts
 
 
 class _UnwrittenError(Exception):

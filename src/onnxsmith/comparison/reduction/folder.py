@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,8 @@ from importlib import metadata
 from pathlib import Path
 
 from onnxsmith._version import __version__
-from onnxsmith.base.folders import beside, move
+from onnxsmith.base import user_files
+from onnxsmith.base.folders import OwnPath, beside, copy, move
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.system import children
@@ -64,9 +64,7 @@ def _free(path: Path) -> str:
 def _is_ours(path: Path) -> bool:
     entries = {entry.name for entry in path.iterdir()}
     readme = path / "README.md"
-    return not entries or (
-        readme.is_file() and readme.read_text(encoding="utf-8", errors="replace").startswith(f"<!-- {_MARK}")
-    )
+    return not entries or (readme.is_file() and user_files.read_bytes(readme).startswith(f"<!-- {_MARK}".encode()))
 
 
 def write(target: Path, case: Case, oracle: Oracle) -> list[Path]:
@@ -77,7 +75,7 @@ def write(target: Path, case: Case, oracle: Oracle) -> list[Path]:
     """
     try:
         with beside(target) as around:
-            aside = around / target.name
+            aside = OwnPath(around / target.name)
             aside.mkdir()
             _fill(aside, case, oracle)
             move(aside, target, around)
@@ -86,9 +84,9 @@ def write(target: Path, case: Case, oracle: Oracle) -> list[Path]:
     return sorted(target.iterdir(), key=lambda file: (file.suffix != ".onnx", file.name))
 
 
-def _fill(folder: Path, case: Case, oracle: Oracle) -> None:
+def _fill(folder: OwnPath, case: Case, oracle: Oracle) -> None:
     save(case.model, folder / "model.onnx")
-    odd = portable_arrays.write(case.feeds, folder / "inputs.npz")
+    odd = portable_arrays.write(case.feeds, OwnPath(folder / "inputs.npz"))
     if odd:
         raise problem(
             "reduce/input-kind",
@@ -103,7 +101,7 @@ def _fill(folder: Path, case: Case, oracle: Oracle) -> None:
     program = "\n".join((f'"""{title}"""', "", *oracle.check.script(failure), ""))
     (folder / "repro.py").write_text(program, encoding="utf-8")
     for file in oracle.check.files():
-        shutil.copy2(file, folder / file.name)
+        copy(file, OwnPath(folder / file.name))
     code, said = _run(folder, oracle, failure)
     (folder / "output.txt").write_text(said, encoding="utf-8")
     (folder / "versions.txt").write_text(_versions(), encoding="utf-8")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.graph.files import array_files
 from onnxsmith.runtimes.base import Array, Feeds, Value
 
@@ -25,7 +24,7 @@ def _texts(value: Array) -> Array | None:
     return np.array(items, dtype=np.str_).reshape(value.shape)
 
 
-def write(feeds: Feeds, path: Path) -> list[str]:
+def write(feeds: Feeds, path: OwnPath) -> list[str]:
     """Writes the plain values. Returns the names of values that cannot be written."""
     plain: dict[str, Array] = {}
     for name, value in feeds.items():

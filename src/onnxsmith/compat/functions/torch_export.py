@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import torch
 from torch.onnx import OperatorExportTypes, TrainingMode
 
+from onnxsmith.base.folders import replacing
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.result import Result
@@ -122,8 +123,9 @@ def _write(report: Report, folder: Path) -> None:
     from onnxsmith.cli.render.html_report import to_html
 
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "onnx_export_report.html").write_text(to_html(report), encoding="utf-8")
-    (folder / "onnx_export_report.json").write_text(report.to_json(), encoding="utf-8")
+    for name, text in (("onnx_export_report.html", to_html(report)), ("onnx_export_report.json", report.to_json())):
+        with replacing(folder / name) as aside:
+            aside.write_text(text, encoding="utf-8")
 
 
 def _print(report: Report) -> None:

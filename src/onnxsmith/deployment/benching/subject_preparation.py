@@ -11,6 +11,7 @@ from typing import Any
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.verification import Verification
+from onnxsmith.base.words import pasted
 from onnxsmith.comparison.outputs.comparison_setup import Compared, compared, evidence
 from onnxsmith.comparison.outputs.sides import SideSource, as_programs, renamed, side, under
 from onnxsmith.deployment.benching.subjects import Failed, Subject
@@ -160,7 +161,7 @@ def _agree(sizes: Mapping[str, Size], feed: Feed) -> None:
 
 
 def _unsized(unsized: Sequence[str], lead: Ready) -> OnnxsmithError:
-    options = " ".join(f"--dim {name}=8" for name in unsized)
+    options = " ".join(f"--dim {pasted(name)}=8" for name in unsized)
     return problem(
         "bench/unsized",
         f"no size was given for {', '.join(unsized)}",

@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import shlex
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -19,6 +18,7 @@ import onnx_ir as ir
 from onnxsmith._version import __version__
 from onnxsmith.base import folders, user_files
 from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Report
@@ -111,7 +111,7 @@ def bundle(
             chosen.refuse(content)
             task_of(task).refuse_unused(content)
             task_of(task).refuse(content)
-        place = beside / target.name
+        place = folders.OwnPath(beside / target.name)
         place.mkdir()
         with stage("copy"):
             content = _with_model(source, model, content, place)
@@ -214,14 +214,14 @@ def _last_operators(model: ir.Model) -> dict[str, str]:
     return {name: node.op_type for name, node in producers.items() if node is not None and not node.domain}
 
 
-def _with_model(source: Source, model: ir.Model, content: Content, place: Path) -> Content:
-    target = place / content.model_file
+def _with_model(source: Source, model: ir.Model, content: Content, place: OwnPath) -> Content:
+    target = folders.OwnPath(place / content.model_file)
     data = copy_model(source, model, target)
     total = target.stat().st_size + sum((target.parent / file).stat().st_size for file in data)
     return replace(content, data_files=data, model_bytes=total)
 
 
-def _with_licence(model: ir.Model, content: Content, file: str | Path | None, place: Path) -> Content:
+def _with_licence(model: ir.Model, content: Content, file: str | Path | None, place: OwnPath) -> Content:
     text = licence.given(file)
     if text is not None:
         (place / "LICENSE").write_bytes(text)
@@ -236,7 +236,7 @@ def _with_golden(
     runtime: str | None,
     seed: int,
     tolerance: float | None,
-    place: Path,
+    place: OwnPath,
 ) -> tuple[Golden, Content]:
     """Makes the golden data by running the copied file, so that the recorded outputs belong to the delivered file."""
     name, file = runtime or runtimes.default(), place / content.model_file
@@ -285,7 +285,7 @@ def _allowing(check: BundleCheck) -> str:
     )
 
 
-def _write_index(content: Content, form: Form, checks: tuple[BundleCheck, ...], place: Path) -> None:
+def _write_index(content: Content, form: Form, checks: tuple[BundleCheck, ...], place: OwnPath) -> None:
     """Writes bundle.json: a description of the folder, the checks that ran, and the digest of each file. The file has
     no time and no path of this machine, so the same model gives the same bytes."""
     names = sorted(file.relative_to(place).as_posix() for file in place.rglob("*") if file.is_file())
@@ -376,7 +376,7 @@ def _report(
 # Copies a model with its external data into a bundle. The operating system copies the weights, without loading them.
 
 
-def copy_model(source: object, model: ir.Model, target: Path) -> tuple[str, ...]:
+def copy_model(source: object, model: ir.Model, target: OwnPath) -> tuple[str, ...]:
     """Writes the model to `target`, and returns its data files relative to the folder.
 
     A file is copied byte by byte; data files keep their names, because the model refers to them. The model is written
@@ -389,10 +389,10 @@ def copy_model(source: object, model: ir.Model, target: Path) -> tuple[str, ...]
     if path is None or path.suffix in TEXT_SUFFIXES or clash:
         save_for_now(model, target)
         return tuple(sorted(file.name for file in target.parent.iterdir() if file != target))
-    shutil.copyfile(path, target)
+    folders.copy(path, target)
     for name, file in sorted(data.items()):
         (target.parent / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target.parent / name)
+        folders.copy(file, OwnPath(target.parent / name))
     return tuple(sorted(data))
 
 

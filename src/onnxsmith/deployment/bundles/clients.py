@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxsmith.base import folders
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.base.short_traceback import without_traceback
@@ -153,10 +154,9 @@ def bare_python(*packages: str) -> Iterator[tuple[Path, list[str]]]:
     Raises LookupError with the name of a distribution that is not installed.
     """
     with folders.temporary() as folder:
-        root = Path(folder)
         for package in _closure(packages):
-            _link(importlib.metadata.distribution(package), root)
-        yield root, [sys.executable, "-I", "-S", "-B", "-c", _START.format(site=str(root))]
+            _link(importlib.metadata.distribution(package), folder)
+        yield folder, [sys.executable, "-I", "-S", "-B", "-c", _START.format(site=str(folder))]
 
 
 _START = """import runpy, sys
@@ -189,7 +189,7 @@ def _name(requirement: str) -> str:
     return requirement[:end]
 
 
-def _link(distribution: importlib.metadata.Distribution, root: Path) -> None:
+def _link(distribution: importlib.metadata.Distribution, root: OwnPath) -> None:
     """Links the top-level files and folders of a distribution. Several distributions share the folder `google`, so its
     subfolders are linked instead."""
     tops = {Path(file).parts[:2] if Path(file).parts[0] == "google" else Path(file).parts[:1]

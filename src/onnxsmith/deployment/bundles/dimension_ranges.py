@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.structure import dim_ranges
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.verification.inputs.size_proposals import of_feed
@@ -47,7 +48,7 @@ def ranges(
                 "bundle/dim-range",
                 f"no input has the dimension {name!r}, only an output",
                 why="the model computes the size of this dimension, so you cannot choose it",
-                fix=f"leave --dim {name} out",
+                fix=f"leave --dim {pasted(name)} out",
             )
         found[name] = declared
     return {name: found[name] for name in symbols if name in found}
@@ -107,7 +108,7 @@ def refuse_outside(declared: Mapping[str, Range], interface: Signature, values: 
             "bundle/dim-range",
             f"{name!r} is {size} in {label}, but --dim declares {held.least} to {held.most}",
             why="the generated runners refuse sizes outside of the declared range",
-            fix=f"--dim {name}={low}:{held.usual}:{high}, or another input",
+            fix=f"--dim {pasted(name)}={low}:{held.usual}:{high}, or another input",
         )
 
 
@@ -118,7 +119,7 @@ def _unknown(
     places = nameless(interface)
     fix = "leave --dim out"
     if near:
-        fix = f"--dim {near[0]}={':'.join(map(str, sizes))} in place of {name}=…"
+        fix = f"--dim {pasted(near[0])}={':'.join(map(str, sizes))} in place of {name}=…"
     elif places:
         command, new = naming(interface, file)
         declared = f"--dim {new}={':'.join(map(str, sizes))}"

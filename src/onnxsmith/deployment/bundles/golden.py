@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 from onnxsmith.deployment.bundles.dimension_ranges import Range, nameless, refuse_outside
 from onnxsmith.deployment.bundles.tolerances import Tolerances, least
 from onnxsmith.graph.shapes.symbolic_inference import inferred
@@ -196,7 +197,7 @@ def _taken_instead(session: Session, generator: Generator, declared: Mapping[str
     usual = {symbol: min(round(held.usual / held.least) * held.least, held.most) for symbol, held in declared.items()}
     if Search(Tries(session, Plan(generator, known=usual, seed=seed))).base() is None:
         return ""
-    return " ".join(f"--dim {name}={held.least}:{usual[name]}:{held.most}" for name, held in declared.items())
+    return " ".join(f"--dim {pasted(name)}={held.least}:{usual[name]}:{held.most}" for name, held in declared.items())
 
 
 def _refused(sizes: Mapping[str, int], tries: Tries, instead: str = "") -> OnnxsmithError:
@@ -225,7 +226,7 @@ def _small_enough(run: Run, interface: Signature) -> Run:
     name, size = found
     symbol, most = max(run.feed.sizes.items(), key=lambda item: item[1])
     smaller = max(most * LARGEST // (2 * size), 1)
-    declare = f"record smaller sizes: --dim {symbol}={smaller}:{smaller}:{smaller}"
+    declare = f"record smaller sizes: --dim {pasted(symbol)}={smaller}:{smaller}:{smaller}"
     if not run.generated or symbol in {f"{name}.{axis}" for name, axis in nameless(interface)}:
         declare = "record a smaller input: --input inputs.npz"
     raise problem(

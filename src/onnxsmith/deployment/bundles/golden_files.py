@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.deployment.bundles.content import NUMPY
 from onnxsmith.deployment.bundles.golden import Case
 from onnxsmith.graph.structure.signature import Signature
@@ -24,9 +24,9 @@ Keep = Callable[[str, bytes], str]
 """Stores the bytes of a tensor under a wished name, and returns the name that the description has."""
 
 
-def write(cases: tuple[Case, ...], interface: Signature, folder: Path) -> dict[str, Any]:
+def write(cases: tuple[Case, ...], interface: Signature, folder: OwnPath) -> dict[str, Any]:
     """Writes `golden/` into the folder of a bundle, and returns the manifest."""
-    target = folder / FOLDER
+    target = OwnPath(folder / FOLDER)
     target.mkdir()
     keep = partial(_into, target)
     maps = {port.name: port.many for port in (*interface.inputs, *interface.outputs) if port.kind == "map"}
@@ -96,7 +96,7 @@ def _raw(array: np.ndarray[Any, Any], dtype: str) -> bytes:
     return np.ascontiguousarray(bits).astype(wanted, copy=False).tobytes()
 
 
-def _into(folder: Path, name: str, data: bytes) -> str:
+def _into(folder: OwnPath, name: str, data: bytes) -> str:
     (folder / f"{name}.bin").write_bytes(data)
     return f"{name}.bin"
 

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import html
 import http.server
-import json
 import re
 import shutil
 import tempfile
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from onnxsmith.base import folders
+from onnxsmith.base import folders, user_files
 from onnxsmith.deployment.bundles import clients
 from onnxsmith.deployment.bundles.content import Content
 
@@ -35,7 +34,7 @@ def package(content: Content, name: str) -> Path | None:
 
 def version_of(found: Path) -> str:
     """Returns the version of a package."""
-    return str(json.loads((found / "package.json").read_text(encoding="utf-8"))["version"])
+    return str(user_files.parse_json(user_files.read_utf8(found / "package.json"))["version"])
 
 
 @functools.cache

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.deployment.bundles import identifiers
 
 
@@ -20,10 +20,9 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
-def write(target: Path, template: str, **values: Any) -> None:
-    """Writes the text of a template to a file, with the same line ends on every system."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(render(template, **values).encode())
+def write(folder: OwnPath, name: str, template: str, **values: Any) -> None:
+    """Writes the text of a template to a file of a folder, with the same line ends on every system."""
+    (folder / name).write_bytes(render(template, **values).encode())
 
 
 def _environment() -> Environment:

@@ -14,6 +14,7 @@ from onnxsmith.base.report.parts.edits import Edits
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.parts.written_files import Written, written
 from onnxsmith.base.settings import Save, Verify
+from onnxsmith.base.words import pasted
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.fix_search import UNKNOWN, Fixed, Search, fixed, taken
 from onnxsmith.deployment.checking.fixes.whole_model import BodyNames, NodeNames
@@ -148,7 +149,7 @@ def _at_fixed_sizes(
     sizes = of_feed(signature(now.model), static.feeds or {})
     lacking = [one for one in wanted if one in sizes and not isinstance(now.sizes.get(one), int)]
     if lacking and not now.given:
-        options = " ".join(f"--dim {one}={sizes[one]}" for one in lacking)
+        options = " ".join(f"--dim {pasted(one)}={sizes[one]}" for one in lacking)
         return _Step(
             None,
             f"nothing was written: {name} accepts the model only with fixed sizes; give these sizes, for example "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import first_few
+from onnxsmith.base.words import first_few, pasted
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.structure import tensor_paths
 from onnxsmith.graph.structure.signature import is_symbol, names_something, signature
@@ -164,7 +164,7 @@ def _refuse_conflicts(found: Iterable[Request]) -> None:
     for request in found:
         where = f"axis {request.axis} of {request.value.name}"
         if isinstance(request.new, str) and isinstance(request.was, str) and request.new != request.was:
-            fix = f"onnxsmith rename MODEL {request.was} {request.new} --kind dim -o OUT"
+            fix = f"`onnxsmith rename MODEL {pasted(request.was)} {pasted(request.new)} --kind dim -o OUT`"
             raise _wrong(f"{where} is symbolic already: {request.was}", fix)
         if isinstance(request.new, int) and isinstance(request.was, int) and request.new != request.was:
             fix = f'make it symbolic first: "{request.value.name}:{request.axis}=n"'

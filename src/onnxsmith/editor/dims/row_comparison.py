@@ -17,7 +17,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.settings import Verify
-from onnxsmith.base.words import first_few
+from onnxsmith.base.words import first_few, pasted
 from onnxsmith.editor.dims.row_chunks import LEAST_OPSET, chunked
 from onnxsmith.editor.dims.tried_sizes import Tried, does_not_run, other_sizes, ran_on, tried
 from onnxsmith.editor.edited_model import Work
@@ -147,8 +147,8 @@ class Rows:
                     f"the output {name} keeps the size of {self.symbol}" if keeps else f"the rank of {name} changes",
                     where=f"its shape is {told}",
                     why=f"a node or constant that computes it contains the number {self.size}",
-                    fix=f"`onnxsmith inspect MODEL {name}` shows the nodes that compute it; export the model with this "
-                    "dimension dynamic, or keep it static",
+                    fix=f"`onnxsmith inspect MODEL {pasted(name)}` shows the nodes that compute it; export the model "
+                    "with this dimension dynamic, or keep it static",
                 )
 
     def _old(self, ports: Mapping[str, str | None], name: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure.dim_ranges import Range, Size, one_size
@@ -164,8 +165,8 @@ def does_not_run(symbol: str, size: int, refused: Mapping[int, OnnxsmithError], 
         else f"the edited model does not run at {symbol} = {size}",
         where=f"{symbol} = {listed}",
         why=f"at {symbol} = {next(iter(refused))}: {first.what}. {first.why}".strip(". "),
-        fix=f"leave --dim {symbol}={given} out, so that usual sizes are tried; or leave the dimension at {size}; "
-        "nothing was written"
+        fix=f"leave --dim {pasted(symbol)}={given} out, so that usual sizes are tried; or leave the dimension at {size}"
+        "; nothing was written"
         if given is not None
         else f"leave the dimension at {size}, without the name {symbol}, unless you know another size that the "
         "model accepts (give this size with --dim); nothing was written",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from onnxsmith.base.problem import problem
-from onnxsmith.base.words import in_place_of
+from onnxsmith.base.words import in_place_of, pasted
 from onnxsmith.exporter.factory import TorchModel
 from onnxsmith.exporter.inputs.forward_parameters import signature
 from onnxsmith.runtimes.torch_eager import to_tensor
@@ -83,7 +83,7 @@ def _tensors(spec: InputSpec) -> dict[str, Any]:
             "input/syntax",
             "example inputs of an export are shapes or arrays, not pictures",
             where=str(spec.path),
-            fix=f"give --input {spec.name or 'x'}=float32[1,3,224,224], or an .npz with the array",
+            fix=f"give --input {pasted(spec.name or 'x')}=float32[1,3,224,224], or an .npz with the array",
         )
     from onnxsmith.verification.inputs.input_files import read_npz
 

@@ -18,6 +18,7 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.torch import trees as pytree
 from onnxsmith.base.seams.torch.threads import Threads
 from onnxsmith.base.spelling import is_typed
+from onnxsmith.base.words import pasted
 from onnxsmith.exporter.causes.forward_messages import MissingArgument
 from onnxsmith.exporter.factory import TorchModel, user_line
 from onnxsmith.exporter.inputs import object_flattening, port_names, stateful
@@ -274,7 +275,7 @@ def _examples(module: torch.nn.Module) -> str:
             f"give example tensors with sizes that forward accepts: onnxsmith.export(module, ({tensors},)); or "
             f"inputs=[{texts}]"
         )
-    given = " ".join(f"--input {name}=float32[SIZES]" for name in names)
+    given = " ".join(f"--input {pasted(name)}=float32[SIZES]" for name in names)
     return (
         f"{given} with your sizes, such as 1,3,224,224, and dtypes; or let the factory return (module, args); or "
         "--input inputs.npz"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from onnxsmith.base.problem import problem
+from onnxsmith.base.words import pasted
 from onnxsmith.exporter.inputs.module_program import Axes, Built, Limits
 from onnxsmith.graph.shapes.dims import names_in
 from onnxsmith.graph.structure import dim_ranges
@@ -32,7 +33,7 @@ def merged(limits: Limits, meant: Mapping[str, Range], given: dim_ranges.Asked, 
                 "input/size-range",
                 f"the range {one} of {name!r} has no size in common with the range of its torch.export.Dim",
                 why=f"the Dim has the range {own}",
-                fix=f"--dim {name}={own}",
+                fix=f"--dim {pasted(name)}={own}",
             )
         found[name] = (both.least, both.most)
     return found
@@ -54,5 +55,5 @@ def refuse_example(given: dim_ranges.Asked, built: Built) -> None:
             "input/size-range",
             f"{name!r} is {size} in the example, outside the range {one} from --dim",
             why="the export traces the module with the example, and compares the results on the example",
-            fix=f"give an example whose size is in the range; or give a wider range: --dim {name}={wider}",
+            fix=f"give an example whose size is in the range; or give a wider range: --dim {pasted(name)}={wider}",
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.spelling import is_typed
 from onnxsmith.base.words import first_few
@@ -70,7 +70,7 @@ def of_folder(config_file: Path) -> OwnCode:
 def _read(config_file: Path) -> dict[str, Any]:
     """Returns the configuration; empty if it cannot be read, which transformers then says."""
     try:
-        found = json.loads(config_file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        found = user_files.parse_json(user_files.read_utf8(config_file))
+    except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -13,7 +13,7 @@ import torch
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.torch.randomness import seeded
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, pasted, several
 from onnxsmith.exporter.factory import TorchModel, broken_package
 from onnxsmith.exporter.pretrained import own_code
 from onnxsmith.exporter.pretrained.example_makers import ranges
@@ -104,15 +104,15 @@ def _nearest(path: Path) -> str:
     """Tells which folder to give in place of one without a configuration."""
     found = sorted(one.parent for form in ("*", "snapshots/*") for one in path.glob(f"{form}/config.json"))
     if found:
-        return f"write {found[-1]} in place of {path}: it has a config.json"
+        return f"write {pasted(found[-1])} in place of {path}: it has a config.json"
     beside = [str(one.parent) for one in path.parent.glob("*/config.json")]
     if nearest := difflib.get_close_matches(str(path), beside, 1):
-        return f"write {nearest[0]} in place of {path}"
+        return f"write {pasted(nearest[0])} in place of {path}"
     name = str(path)
     if path.exists() or not _HUB_NAME.fullmatch(name):
         return "give the folder that save_pretrained wrote, or the folder of a downloaded model"
     code = f'from huggingface_hub import snapshot_download as load; load("{name}", local_dir="{name}")'
-    return f"give the folder that save_pretrained wrote; or download the model first: `python -c '{code}'`"
+    return f"give the folder that save_pretrained wrote; or download the model first: `python -c {pasted(code)}`"
 
 
 def _transformers() -> Any:

@@ -29,6 +29,7 @@ import torch
 from torch.nn.utils.parametrize import is_parametrized
 
 from onnxsmith.base import folders
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.system import children
 
 _BOOT = (
@@ -47,7 +48,7 @@ def run(function: Callable[[Any], Any], given: Any, *, limit: float) -> Any:
         RuntimeError: the module cannot be sent, the function raised, or the process died or exceeded the limit.
     """
     with folders.temporary() as folder:
-        _send(folder / "job", (function, given))
+        _send(OwnPath(folder / "job"), (function, given))
         boot = _BOOT.format(
             parent=os.getpid(), paths=[path for path in sys.path if path], module=__name__, folder=str(folder)
         )
@@ -103,7 +104,7 @@ def _compiled(data: bytes) -> Any:
     return torch.jit.load(io.BytesIO(data))  # type: ignore[no-untyped-call]
 
 
-def _send(path: Path, job: Any) -> None:
+def _send(path: OwnPath, job: Any) -> None:
     sources: dict[str, str] = {}
     pickler = type("Pickler", (_Pickler,), {"sources": sources})
     try:
@@ -114,7 +115,7 @@ def _send(path: Path, job: Any) -> None:
     path.with_suffix(".json").write_text(json.dumps(beside), encoding="utf-8")
 
 
-def _files(job: Path) -> dict[str, str]:
+def _files(job: OwnPath) -> dict[str, str]:
     """Returns the files of the Python modules that the job names. Other modules of this process are left out: their
     files may be gone, and importing them runs their code."""
     with zipfile.ZipFile(job) as archive:

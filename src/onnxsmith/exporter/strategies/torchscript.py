@@ -52,7 +52,7 @@ class Torchscript(Strategy):
 
     def capture(self, program: TorchProgram, example: Example, opset: int | None) -> Captured:
         with folders.temporary() as folder:
-            path = folder / "traced.onnx"
+            path = folders.OwnPath(folder / "traced.onnx")
             fixed = _in_child(_Job(program, example, opset, path, self.scripted))
             model = load(path)
             for value in model.graph.initializers.values():  # read the weights before their file is deleted
@@ -82,7 +82,7 @@ class _Job:
     program: TorchProgram
     example: Example
     opset: int | None
-    path: Path
+    path: folders.OwnPath
     scripted: bool
 
 
@@ -112,7 +112,7 @@ def _trace(job: _Job) -> list[str]:
     with _silent() as said, torch.no_grad(), without_kernels():
         _export(job)
         fixed = list(dict.fromkeys(_fixed(said)))
-        again = replace(job, path=job.path.with_name("again.onnx"))
+        again = replace(job, path=folders.OwnPath(job.path.with_name("again.onnx")))
 
         def trace() -> bytes:
             _export(again)

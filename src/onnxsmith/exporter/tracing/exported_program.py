@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.torch import trees as pytree
 from onnxsmith.exporter.factory import TorchModel
@@ -21,8 +22,8 @@ def read(path: Path) -> ExportedProgram:
         OnnxsmithError: `compare/program` if the file holds no readable program.
     """
     try:
-        with quiet():
-            return torch.export.load(path)
+        with quiet(), user_files.opened(path) as file:
+            return torch.export.load(file)
     except Exception as error:
         raise problem(
             "compare/program",

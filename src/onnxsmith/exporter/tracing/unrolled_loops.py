@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from onnxsmith.base import user_files
 from onnxsmith.exporter.factory import is_models
 
 Line = tuple[str, int, int]
@@ -71,7 +72,7 @@ def unrolled(example: Lines, larger: Lines) -> list[Unrolled]:
 
 def _of_file(file: str, before: Counter[Line], after: Counter[Line]) -> Iterator[tuple[Line, Unrolled]]:
     try:
-        tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+        tree = ast.parse(user_files.read_utf8(Path(file)))
     except (OSError, ValueError, SyntaxError):
         return
     for function in ast.walk(tree):

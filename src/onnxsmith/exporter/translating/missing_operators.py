@@ -9,11 +9,13 @@ import shlex
 import textwrap
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.seams.torch import operators, translator
 from onnxsmith.base.seams.torch.tensors import mode_of
@@ -189,8 +191,7 @@ def end_of(where: str) -> tuple[int, int]:
     there is no file."""
     file, _ = place(where)
     try:
-        with open(file, encoding="utf-8") as lines:  # noqa: PTH123 — the name may be empty
-            count = len(lines.read().splitlines())
+        count = len(user_files.read_utf8(Path(file)).splitlines())
     except OSError:
         return 0, 0
     return count + 1, count

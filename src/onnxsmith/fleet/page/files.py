@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from onnxsmith.base import devices, folders, user_files
 from onnxsmith.base.clock import advance, stage
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
@@ -138,11 +139,11 @@ def write(
     folder = cells_folder(target)
     refused = disk_problems(target, "the page could not be written")
     with stage("write the page"), refused, folders.beside(target) as beside:
-        staged, page = beside / folder.name, beside / target.name
+        staged, page = folders.OwnPath(beside / folder.name), beside / target.name
         staged.mkdir()
         reports, left_out, content = _with_reports(table, staged, render, origin, every=every)
         sizes = {file.name: file.stat().st_size for file in staged.iterdir()}
-        _write_index(staged / _INDEX, target, sizes)
+        _write_index(OwnPath(staged / _INDEX), target, sizes)
         address = f"./{quote(folder.name, safe='', errors='replace')}"
         html = to_html(content.data(address, left_out, _every_command(table, origin, path)))
         page.write_bytes(html.encode(errors="backslashreplace"))
@@ -154,20 +155,12 @@ def write(
 
 def _place(page: Path, target: Path, staged: Path, folder: Path) -> None:
     """Moves the folder and the page to their targets. If one of them cannot be moved, both are as they were."""
-    beside = staged.parent
-    old = beside / "replaced"
-    folders.move(staged, folder, beside)
-    try:
-        page.replace(target)
-    except BaseException:
-        folder.rename(staged)
-        if old.is_dir():
-            old.rename(folder)
-        raise
+    with folders.moved(staged, folder, staged.parent):
+        folders.place(page, target)
 
 
 def _with_reports(
-    table: FleetMatrix, staged: Path, render: Render, origin: Origin, *, every: bool
+    table: FleetMatrix, staged: OwnPath, render: Render, origin: Origin, *, every: bool
 ) -> tuple[int, int, Content]:
     """Writes the pages of cells into a folder. Returns their number, the number of cells without one, and the data of
     the page."""
@@ -212,7 +205,7 @@ def _page_name(key: str) -> str:
     return key if _PLAIN_KEY.fullmatch(key) else hashlib.sha256(key.encode(errors="replace")).hexdigest()
 
 
-def _write_index(index: Path, target: Path, sizes: Mapping[str, int]) -> None:
+def _write_index(index: OwnPath, target: Path, sizes: Mapping[str, int]) -> None:
     data = {"format": _FORMAT, "page": target.name, "files": sorted(sizes)}
     index.write_bytes(json.dumps(data, indent=1).encode())
 

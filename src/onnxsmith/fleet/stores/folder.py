@@ -196,7 +196,8 @@ class _Local(_Files):
 
     def read(self, name: str) -> bytes | None:
         try:
-            return (self._root / name).read_bytes()
+            with user_files.opened(self._root / name) as file:
+                return file.read()
         except FileNotFoundError:
             return None
 
@@ -220,7 +221,7 @@ class _Local(_Files):
         return names
 
     def first_line(self, name: str) -> tuple[str, bool]:
-        with (self._root / name).open("rb") as file:
+        with user_files.opened(self._root / name) as file:
             head = file.readline()
             file.seek(max(file.seek(0, os.SEEK_END) - len(_END), 0))
             return head.decode(errors="replace"), file.read() == _END

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
 import zlib
 from collections.abc import Collection, Iterator
@@ -65,7 +64,7 @@ class SqliteStore(Store):
             return self._reading(file, "mode=ro")
         copy = self._stack.enter_context(folders.temporary())
         for one in (file, log):
-            shutil.copyfile(one, copy / one.name)
+            folders.copy(one, folders.OwnPath(copy / one.name))
         return self._reading(copy / file.name, "mode=rw")
 
     def _reading(self, file: Path, how: str) -> sqlite3.Connection:

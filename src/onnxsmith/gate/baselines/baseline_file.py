@@ -288,7 +288,7 @@ def write(baseline: Baseline) -> list[Path]:
 def _refuse_overwriting(baseline: Baseline) -> None:
     """Raises if an editor or another program wrote the text since it was read. Raises OSError, too."""
     path = baseline.path
-    now = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+    now = user_files.read_bytes(path).decode(errors="replace") if path.is_file() else None
     if now != baseline.was:
         raise problem(
             "gate/baseline-changed",

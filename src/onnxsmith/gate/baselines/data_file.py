@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from onnxsmith.base import user_files
 from onnxsmith.base.folders import replacing
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files import array_files
@@ -55,7 +56,7 @@ def read(path: Path, names: set[str]) -> Content:
     """
     held = {}
     try:
-        with zipfile.ZipFile(path) as archive:
+        with user_files.opened(path) as file, zipfile.ZipFile(file) as archive:
             lacking = names - set(archive.namelist())
             if lacking:
                 raise _damaged(path, f"the file has no entry {min(lacking)}")

@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base import user_files
+
 _READ = 2**20
 """Counts the bytes of a file in which a pickle is looked for. A choice: torch.save begins with the pickle."""
 _LEAST = 4
@@ -42,7 +44,7 @@ _NPY, _NPY_HEADER, _OBJECTS = b"\x93NUMPY", 128, b"'|O'"
 
 def kind(path: Path) -> str:
     """Returns what the bytes of a file are: `pickle`, `safetensors` or `other`."""
-    with path.open("rb") as file:
+    with user_files.opened(path) as file:
         start = file.read(_READ)
     if _is_archive(path) or _holds_pickle(start, is_whole=len(start) < _READ) or _is_packed_pickle(start):
         return "pickle"
@@ -55,7 +57,7 @@ def _is_archive(path: Path) -> bool:
     """Whether the file is a zip archive with a pickle in it, as torch.save writes, or one with such a file in it, as
     torch.export and numpy.savez of objects write."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with user_files.opened(path) as file, zipfile.ZipFile(file) as archive:
             return any(name.endswith(_PICKLES) or _is_member(archive, name) for name in archive.namelist())
     except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, ValueError, RuntimeError):
         return False

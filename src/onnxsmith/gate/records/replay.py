@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.short_traceback import without_traceback
@@ -33,7 +34,7 @@ class Replay:
     files: Mapping[str, Path]
 
 
-def replayed(record: Record, file: Path, folder: Path) -> Replay:
+def replayed(record: Record, file: Path, folder: OwnPath) -> Replay:
     """Runs the command of the record in `file` again, and writes into `folder`.
 
     Raises:

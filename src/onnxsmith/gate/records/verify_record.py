@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -63,7 +62,7 @@ def verify_record(file: str | Path, *, replay: bool = True) -> Result:
             check = check.if_it_can_run()
         if replay and not check.problems:
             with folders.temporary() as folder, stage("replay"):
-                check = check.with_replay(replayed(record, path, Path(os.path.realpath(folder))))
+                check = check.with_replay(replayed(record, path, folders.OwnPath(folder.resolve())))
         return Result(check.report(clock))
 
 

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from onnxsmith.base import user_files
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.problem import problem
 from onnxsmith.base.system import memory_limit
 
@@ -50,7 +51,7 @@ def safetensors_start(head: Mapping[str, Any]) -> bytes:
     return len(text).to_bytes(8, "little") + text
 
 
-def new_npz(file: Path | IO[bytes]) -> zipfile.ZipFile:
+def new_npz(file: OwnPath | IO[bytes]) -> zipfile.ZipFile:
     """Opens an empty `.npz`."""
     return zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
 
@@ -113,8 +114,7 @@ class ArrayFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        user_files.refuse_special(path)
-        with path.open("rb") as file:
+        with user_files.opened(path) as file:
             start = file.read(len(_MAGIC))
         self._is_archive = start.startswith(_ZIP)
         if start.startswith(_PICKLE):
@@ -122,7 +122,7 @@ class ArrayFile:
         if self._is_archive:
             self._sizes = self._heads()
         elif start == _MAGIC:
-            with path.open("rb") as file:
+            with user_files.opened(path) as file:
                 self._sizes = {"": _declared(file, path.stat().st_size, is_alone=False)}
         else:
             raise ValueError("it is neither an .npz nor an .npy, whatever its name")
@@ -152,7 +152,7 @@ class ArrayFile:
 
     def _heads(self) -> dict[str, int]:
         sizes: dict[str, int] = {}
-        with zipfile.ZipFile(self.path) as archive:
+        with user_files.opened(self.path) as whole, zipfile.ZipFile(whole) as archive:
             for entry in archive.infolist():
                 name = entry.filename.removesuffix(".npy")
                 if entry.is_dir() or name in sizes:
@@ -170,9 +170,9 @@ class ArrayFile:
 
     def _read(self, name: str) -> npt.NDArray[Any]:
         if not self._is_archive:
-            with self.path.open("rb") as file:
+            with user_files.opened(self.path) as file:
                 return np.lib.format.read_array(file, allow_pickle=False)
-        with zipfile.ZipFile(self.path) as archive:
+        with user_files.opened(self.path) as whole, zipfile.ZipFile(whole) as archive:
             held = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
             with archive.open(held[name]) as file:
                 return np.lib.format.read_array(file, allow_pickle=False)

@@ -10,6 +10,7 @@ import onnx
 import onnx_ir as ir
 
 from onnxsmith.base.problem import Problem
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.files.light_message import light_message
 from onnxsmith.graph.files.operand_clashes import blamed
 from onnxsmith.graph.structure import walk
@@ -115,13 +116,13 @@ def places(interface: Signature, symbol: str) -> tuple[str, ...]:
 
 def problem_of(one: Closed, where: str) -> Problem:
     """Says that an axis is not open."""
-    again = " ".join(f"{place}={one.symbol}" for place in one.places)
+    again = " ".join(pasted(f"{place}={one.symbol}") for place in one.places)
     file = "MODEL" if where == "the model" else shlex.quote(where)
     return Problem(
         "model/closed-axis",
         f"{one.symbol} is declared dynamic, but the model does not run at {one.symbol} = {one.other}",
         where=f"{where}: {one.node}" if one.node else where,
         why=f"the model runs at {one.size}, but not at {one.other}: {one.why}",
-        fix=f"declare the size: `onnxsmith set-dim {file} {one.symbol}={one.size} -o fixed.onnx`; then `onnxsmith "
-        f"set-dim fixed.onnx {again} -o open.onnx` may make it dynamic again",
+        fix=f"declare the size: `onnxsmith set-dim {file} {pasted(f'{one.symbol}={one.size}')} -o fixed.onnx`; then "
+        f"`onnxsmith set-dim fixed.onnx {again} -o open.onnx` may make it dynamic again",
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from onnxsmith.base import user_files
+
 _WHOLE = 256 * 2**20
 """Limits the bytes of a data file that `bounded` reads in full. A choice: they take a second from a fast disk."""
 _PIECE = 2**20
@@ -17,7 +19,7 @@ def sha256(file: Path) -> str:
     Raises:
         OSError: the file cannot be read.
     """
-    with file.open("rb") as opened:
+    with user_files.opened(file) as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
@@ -35,7 +37,7 @@ def bounded(file: Path) -> tuple[str, int]:
         return sha256(file), size
     found = hashlib.sha256(f"{size} bytes, in pieces of {_PIECE}\n".encode())
     pieces = _WHOLE // _PIECE
-    with file.open("rb") as opened:
+    with user_files.opened(file) as opened:
         for number in range(pieces):
             opened.seek((size - _PIECE) * number // (pieces - 1))
             found.update(opened.read(_PIECE))

@@ -14,8 +14,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxsmith.base import devices
+from onnxsmith.base import devices, user_files
 from onnxsmith.base.problem import problem
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.files.save import data_files, disk_problems
 from onnxsmith.graph.structure import walk
 
@@ -76,7 +77,7 @@ def refuse_other_than(file: str, is_own: Callable[[bytes], bool], kind: str, suf
     path = Path(file)
     if not path.is_file():
         return
-    with disk_problems(path), path.open("rb") as opened:
+    with disk_problems(path), user_files.opened(path) as opened:
         start = opened.read(1024)
     if start.strip() and not is_own(start):
         raise problem(
@@ -84,7 +85,7 @@ def refuse_other_than(file: str, is_own: Callable[[bytes], bool], kind: str, suf
             f"the report would overwrite a file that is not {kind}",
             where=file,
             why="you may still need that file",
-            fix=f"give the report another name, such as {free_path(path.with_suffix(suffix or path.suffix))}",
+            fix=f"give the report another name, such as {pasted(free_path(path.with_suffix(suffix or path.suffix)))}",
         )
 
 
@@ -100,7 +101,7 @@ def _needed(target: Path, file: Path, why: str) -> Exception:
         f"the output would overwrite a needed file: {file.name}",
         where=str(target),
         why=why,
-        fix=f"give the output another name, such as {free_path(target)}",
+        fix=f"give the output another name, such as {pasted(free_path(target))}",
     )
 
 
@@ -117,7 +118,7 @@ def _refuse_twice(targets: list[Path]) -> None:
                 "two outputs are the same file",
                 where=str(target),
                 why="the second would overwrite the first",
-                fix=f"give one of the two another name, such as {free_path(target, {target})}",
+                fix=f"give one of the two another name, such as {pasted(free_path(target, {target}))}",
             )
         seen[real] = target
 

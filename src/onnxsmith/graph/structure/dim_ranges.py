@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 
 KEY = "onnxsmith.dim_ranges"
 """Names the metadata property of the model: a JSON object from the name of a dimension to its range as text."""
@@ -133,18 +134,20 @@ def _of_numbers(name: str, numbers: Sequence[int | None]) -> Size:
         _checked(name, 0 if number is None else number, shown, Range(max(low or 0, 0), high and max(high, low or 0, 0)))
     if low is not None and high is not None and low > high:
         raise _empty(
-            f"{name}={shown}", ("the smallest size is larger than the largest size"), f"--dim {name}={high}..{low}"
+            f"{name}={shown}",
+            ("the smallest size is larger than the largest size"),
+            f"--dim {pasted(name)}={high}..{low}",
         )
     if usual is not None and not Range(low or 0, high).holds(usual):
         raise _empty(
-            f"{name}={low}:{usual}:{high}", "the usual size is outside the range", f"--dim {name}={low}..{high}"
+            f"{name}={low}:{usual}:{high}", "the usual size is outside the range", f"--dim {pasted(name)}={low}..{high}"
         )
     return low if low == high and low is not None else Range(low or 0, high, usual)
 
 
 def _checked(name: str, size: int, shown: str = "", instead: Range | None = None) -> int:
     if size < 0:
-        fix = f"--dim {name}={instead if instead is not None else -size}"
+        fix = f"--dim {pasted(name)}={instead if instead is not None else -size}"
         raise _empty(f"{name}={shown or size}", "a size is negative", fix)
     return size
 

@@ -10,6 +10,8 @@ from typing import BinaryIO
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base import user_files
+
 Contents = tuple[ir.DataType, tuple[int, ...], bytes]
 
 DERIVED = "onnxsmith.derived"
@@ -37,7 +39,7 @@ def glimpse(tensor: ir.TensorProtocol) -> bytes | None:
     if isinstance(tensor, ir.ExternalTensor) and tensor.raw is None and tensor.dtype.bitwidth >= 8 and _IS_LITTLE:
         size = tensor.nbytes  # read, not mapped: a map holds a large page of memory for each sample
         if size > 3 * _GLIMPSE:
-            with Path(tensor.path).open("rb") as file:
+            with user_files.opened(Path(tensor.path)) as file:
                 return b"".join(_read(file, (tensor.offset or 0) + at) for at in _places(size))
     array = np.asarray(tensor.numpy())
     if array.nbytes <= 3 * _GLIMPSE or not array.flags.c_contiguous:

@@ -177,8 +177,7 @@ class Lines(Kind):
 
 def _lines(path: Path) -> Iterator[str]:
     try:
-        user_files.refuse_special(path)
-        with path.open(encoding="utf-8-sig") as lines:
+        with user_files.opened(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig") as lines:
             yield from lines
     except (OSError, UnicodeDecodeError) as error:
         raise problem(

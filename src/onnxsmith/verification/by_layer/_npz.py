@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.graph.files import array_files
 from onnxsmith.runtimes.base import Array
 
@@ -15,7 +16,7 @@ ABOUT = array_files.INDEX
 class Writer:
     """Writes an `.npz` file."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: OwnPath) -> None:
         self._zip = array_files.new_npz(file)
 
     def add(self, key: str, array: Array) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from onnxsmith.base import user_files
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.graph.files.array_files import SAFETENSORS_CODES, safetensors_start
 from onnxsmith.runtimes._dtypes import name_of, numpy_dtype
 from onnxsmith.runtimes.base import Array
@@ -26,8 +27,8 @@ _LONGEST = 100_000_000
 class Writer:
     """Writes a file, with the values in a second file beside it until `finish`."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, file: OwnPath) -> None:
+        self._file: OwnPath = file
         self._values = file.with_suffix(".values").open("w+b")
         self._head: dict[str, Any] = {}
 
@@ -57,7 +58,7 @@ class Reader:
 
     def __init__(self, path: Path) -> None:
         size = path.stat().st_size
-        with path.open("rb") as file:
+        with user_files.opened(path) as file:
             length = int.from_bytes(file.read(8), "little")
             if size < 8 or length > min(size - 8, _LONGEST):
                 raise ValueError("the file ends inside its header")
@@ -85,5 +86,6 @@ class Reader:
         dtype = numpy_dtype(name)
         if not math.prod(shape):
             return np.empty(shape, dtype)
-        raw = np.memmap(self._path, np.uint8, "r", self._start + begin, (math.prod(shape) * dtype.itemsize,))
+        with user_files.opened(self._path) as file:
+            raw = np.memmap(file, np.uint8, "r", self._start + begin, (math.prod(shape) * dtype.itemsize,))
         return raw.view(dtype).reshape(shape)

@@ -129,7 +129,7 @@ class Writer:
         self._keys = {_npz.ABOUT, "__metadata__"}
         self._stack = contextlib.ExitStack()
         with _disk(path), contextlib.ExitStack() as stack:
-            self._made = stack.enter_context(folders.aside(path)) / path.name
+            self._made = folders.OwnPath(stack.enter_context(folders.aside(path)) / path.name)
             make = _npz.Writer if path.suffix == ".npz" else _safetensors.Writer
             self._file: _npz.Writer | _safetensors.Writer = make(self._made)
             stack.callback(self._file.close)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from onnxsmith.base import user_files
 from onnxsmith.base.folders import replacing
 from onnxsmith.base.problem import problem
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.files import array_files
 from onnxsmith.graph.files.load import near_files
 from onnxsmith.graph.files.save import disk_problems, unwritten
@@ -104,11 +105,10 @@ def read_image(path: Path, port: Port) -> Array:
             where=f"{port.name}: {port}",
             why="the input is not a float or uint8 tensor with a channel axis of size 1 or 3",
             fix=f"prepare the array yourself, numpy.save({str(path.with_suffix('.npy'))!r}, array), and write "
-            f"{port.name}={path.with_suffix('.npy')} in place of the image",
+            f"{pasted(port.name)}={pasted(path.with_suffix('.npy'))} in place of the image",
         )
     try:
-        user_files.refuse_special(path)
-        with Image.open(path) as picture:
+        with user_files.opened(path) as file, Image.open(file) as picture:
             if picture.mode.startswith(("I", "F")):
                 raise ValueError(f"mode {picture.mode} has more than 8 bits a channel; they would be lost")
             pixels = np.asarray(_luminance(picture) if shape[channel] == 1 else _colours(picture))

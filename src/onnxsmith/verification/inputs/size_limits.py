@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.structure import dim_ranges
 from onnxsmith.graph.structure.dim_ranges import Range, Size
@@ -150,9 +151,9 @@ class SizeLimits:
         solved = self._interval(one, free[0], self.known) if len(one.names) == 1 else None
         fix = f"give {' and '.join(one.names)} sizes for which {one.name} has one"
         if solved is not None and one.range.least != one.range.most:
-            fix = f"--dim {free[0]}={solved}"
+            fix = f"--dim {pasted(free[0])}={solved}"
         elif one.range != Range():
-            fix = f"remove --dim {one.name}: this size follows from {' and '.join(one.names)}"
+            fix = f"remove --dim {pasted(one.name)}: this size follows from {' and '.join(one.names)}"
         bound = f", but has to be in {one.range}" if one.range != Range() else ""
         known = ", ".join(f"{n} = {self.known[n]}" if n in self.known else f"{n} = {self._ranges[n]}"
                           for n in one.names if n in self.known or n in self._ranges)  # fmt: skip
@@ -229,7 +230,7 @@ def refuse_unknown(asked: dim_ranges.Asked, *interfaces: Signature) -> None:
         "input/unknown-dim",
         f"no input has a dimension called {stray!r}",
         why=f"the dimensions are: {', '.join(known)}" if near else "",
-        fix=f"write --dim {near[0]}={size}" if near else fix,
+        fix=f"write --dim {pasted(near[0])}={size}" if near else fix,
     )
 
 

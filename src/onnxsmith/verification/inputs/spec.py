@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxsmith.base.problem import problem
+from onnxsmith.base.words import pasted
 
 _SHAPED = re.compile(r"(?P<dtype>[a-z][a-z0-9_]*)\[(?P<dims>[^\]]*)\]")
 _SHORT = {
@@ -85,8 +86,8 @@ def _meant(text: str, name: str, value: str) -> str:
 
         found = near_file(Path(value))
         if found is not None:
-            return f"write {start}{found} in place of {text}"
-    name = name or "x"
+            return f"write {pasted(f'{start}{found}')} in place of {text}"
+    name = pasted(name or "x")
     shape = f"--input {name}=float32[1,3,224,224]"
     return f"write a file or a dtype with sizes: {shape}, --input {name}=photo.png, or --input inputs.npz"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.files.load import load
 from onnxsmith.graph.structure import dim_ranges
 from onnxsmith.graph.structure.dim_ranges import Size
@@ -309,7 +310,7 @@ def check_complete(
             where=f"{port.name}: {port}",
             why=why,
             fix=f"add {port.name!r} to the file, or give, after the file, an array that numpy.save wrote: "
-            f"--input {port.name}=FILE.npy",
+            f"--input {pasted(port.name)}=FILE.npy",
         )
 
 

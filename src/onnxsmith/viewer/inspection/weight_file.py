@@ -18,9 +18,10 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith.base import devices, folders
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, pasted, several
 from onnxsmith.graph.files import array_files
 from onnxsmith.graph.files.array_files import free_key, member
 from onnxsmith.graph.files.save import disk_problems
@@ -77,7 +78,7 @@ def write_weights(model: ir.Model, path: Path, where: str) -> WeightFile:
     kept = [(item, tensor) for item, tensor in tensors if holds(path.suffix, tensor)]
     lost = [(item, tensor) for item, tensor in tensors if not holds(path.suffix, tensor)]
     if lost and all(holds(_OTHER[path.suffix], tensor) for _, tensor in tensors):
-        raise OnnxsmithError(_without_dtype(lost, path, f"--weights {path.with_suffix(_OTHER[path.suffix])}"))
+        raise OnnxsmithError(_without_dtype(lost, path, f"--weights {pasted(path.with_suffix(_OTHER[path.suffix]))}"))
     names, renamed = _names([item for item, _ in kept], path.suffix)
     with disk_problems(path), folders.replacing(path) as file:
         try:
@@ -183,7 +184,7 @@ def is_widened(dtype: ir.DataType) -> bool:
     return dtype.name in _WIDENED
 
 
-def write(path: Path, tensors: Mapping[str, ir.TensorProtocol]) -> None:
+def write(path: OwnPath, tensors: Mapping[str, ir.TensorProtocol]) -> None:
     """Writes tensors by name, in the format of the suffix. This format must have the dtypes of all tensors.
 
     Raises:
@@ -195,7 +196,7 @@ def write(path: Path, tensors: Mapping[str, ir.TensorProtocol]) -> None:
         _write_safetensors(path, tensors)
 
 
-def _write_safetensors(path: Path, tensors: Mapping[str, ir.TensorProtocol]) -> None:
+def _write_safetensors(path: OwnPath, tensors: Mapping[str, ir.TensorProtocol]) -> None:
     head: dict[str, Any] = {}
     end = 0
     for name, tensor in tensors.items():
@@ -209,7 +210,7 @@ def _write_safetensors(path: Path, tensors: Mapping[str, ir.TensorProtocol]) -> 
             _copy(tensor, file)
 
 
-def _write_npz(path: Path, tensors: Mapping[str, ir.TensorProtocol]) -> None:
+def _write_npz(path: OwnPath, tensors: Mapping[str, ir.TensorProtocol]) -> None:
     with array_files.new_npz(path) as archive:
         for name, tensor in tensors.items():
             entry = zipfile.ZipInfo(f"{name}.npy")  # a fixed date: equal weights give equal files

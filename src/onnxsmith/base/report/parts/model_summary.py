@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from onnxsmith.base.report.base import Block, Facts, Part, Places, Table, Text, Tone, facts
 from onnxsmith.base.report.parts._text import metadata
-from onnxsmith.base.words import first_few, several, size
+from onnxsmith.base.words import first_few, pasted, several, size
 
 _PLAIN_DIM = re.compile(r"[\w.]+")
 _LONGEST_SUM = 80
@@ -324,7 +324,7 @@ class Costs(Part):
             yield Text(line)
         if any(one.is_guess for row in self.rows for one in (row.macs, row.activations)):
             names = list(self.examples)
-            given = f"--dim {names[0]}={self.sizes[names[0]]}"
+            given = f"--dim {pasted(names[0])}={self.sizes[names[0]]}"
             yield Text(
                 f"~ marks numbers for the example size of {first_few(names, 3)}; set your sizes, for example {given}"
             )

@@ -8,6 +8,7 @@ from pathlib import Path
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
+from onnxsmith.base.words import pasted
 from onnxsmith.cli.render.html_report import View
 
 
@@ -52,6 +53,6 @@ def form_of(path: str) -> Form:
             f"no report format has the extension {suffix!r}" if suffix else "the file of --report has no extension",
             where=path,
             why=f"the extension sets the format of the report: {known}",
-            fix=f"write {Path(path).with_suffix('.md')} in its place, or use another of these extensions",
+            fix=f"write {pasted(Path(path).with_suffix('.md'))} in its place, or use another of these extensions",
         )
     return forms[suffix[1:]]

@@ -33,11 +33,6 @@ class Attempt:
     names: frozenset[str]
     """Names in the original and in this model, which error messages may repeat."""
 
-    @property
-    def folder(self) -> Path:
-        """A folder for this attempt only, for files beside the model."""
-        return self.path.parent
-
 
 @dataclass(frozen=True)
 class Failure:

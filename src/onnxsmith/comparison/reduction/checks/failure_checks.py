@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
+from onnxsmith.base.folders import OwnPath, temporary
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.system import children
 from onnxsmith.comparison.reduction import portable_arrays
@@ -248,11 +249,12 @@ class Command(Check):
         return cls(tuple(words))
 
     def judge(self, attempt: Attempt, bench: Bench) -> Outcome:
-        inputs = attempt.folder / "inputs.npz"
-        if any("{inputs}" in word for word in self.words):
-            portable_arrays.write(attempt.feeds, inputs)
-        words = [word.replace("{model}", str(attempt.path)).replace("{inputs}", str(inputs)) for word in self.words]
-        code, said = self._run(words, bench.time_limit)
+        with temporary() as folder:
+            inputs = OwnPath(folder / "inputs.npz")
+            if any("{inputs}" in word for word in self.words):
+                portable_arrays.write(attempt.feeds, inputs)
+            words = [word.replace("{model}", str(attempt.path)).replace("{inputs}", str(inputs)) for word in self.words]
+            code, said = self._run(words, bench.time_limit)
         if code is None:
             return Outcome(End.TIMED_OUT, why=f"the command took longer than {bench.time_limit:g} s")
         if code == 0 if self.status is None else code != self.status:

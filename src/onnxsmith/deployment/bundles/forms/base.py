@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from onnxsmith.base import rooms
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles.content import Content
@@ -78,7 +79,7 @@ class Form(ABC):
         ]
 
     @abstractmethod
-    def write(self, content: Content, folder: Path) -> None:
+    def write(self, content: Content, folder: OwnPath) -> None:
         """Writes the form's files into the folder, which already has the model, golden data and interface.json."""
 
     @abstractmethod

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 from onnxsmith.base import folders
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles import clients, golden_files, templates
@@ -36,7 +37,7 @@ class Cpp(Form):
     dtypes = (*NUMBERS, "bfloat16")
     tasks = ("tensors", *PICTURES)
 
-    def write(self, content: Content, folder: Path) -> None:
+    def write(self, content: Content, folder: OwnPath) -> None:
         manifest = json.loads((folder / golden_files.FOLDER / golden_files.MANIFEST).read_text(encoding="utf-8"))
         types = {name: (f"ONNX_TENSOR_ELEMENT_DATA_TYPE_{end}", kind) for name, (end, kind) in _TYPES.items()}
         chosen = task(content.task)
@@ -46,7 +47,7 @@ class Cpp(Form):
         described = json.loads(picture.read_text(encoding="utf-8")) if picture.is_file() else None
         values = {**content.values(), "types": types, "manifest": manifest, "picture": described}
         for name in ("model.hpp", "files.hpp", "verify.cpp", "CMakeLists.txt", "README.md"):
-            templates.write(folder / name, f"cpp/{name}", **values)
+            templates.write(folder, name, f"cpp/{name}", **values)
 
     def replay(self, content: Content, folder: Path) -> list[BundleCheck]:
         name = "C++ program"
@@ -59,7 +60,7 @@ class Cpp(Form):
             why = f"the {lacking} of onnxruntime was not found; give its folder with --onnxruntime-root"
             return [BundleCheck(name, "not run", why)]
         with folders.temporary() as build:
-            links = _linked(library, build / "lib")
+            links = _linked(library, OwnPath(build / "lib"))
             steps: tuple[list[str | Path], ...] = (
                 [
                     "cmake",
@@ -85,7 +86,7 @@ class Cpp(Form):
         return [clients.replayed(name, f"compiled here, {library.name}", done, content)]
 
 
-def _linked(library: Path, folder: Path) -> Path:
+def _linked(library: Path, folder: OwnPath) -> Path:
     """Makes a folder with links to the library under the names that a linker and a loader look for. The Python package
     has the library only under a name with the full version."""
     folder.mkdir()

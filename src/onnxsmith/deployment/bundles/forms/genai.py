@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
+from onnxsmith.base.folders import OwnPath, copy
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles import clients, templates
@@ -53,19 +53,19 @@ class Genai(Form):
                 f"onnxsmith export FOLDER -o {content.file} --task text-generation-with-past",
             )
 
-    def write(self, content: Content, folder: Path) -> None:
+    def write(self, content: Content, folder: OwnPath) -> None:
         own = text_tasks.folder_of(content)
         for name in _COPIED:
             if (own / name).is_file():
-                shutil.copyfile(own / name, folder / name)
+                copy(own / name, OwnPath(folder / name))
         configured = config(content, own)
         written = json.dumps(configured, indent=1) + "\n"
         (folder / "genai_config.json").write_bytes(written.encode())
         task(content.task).record(content, folder)
-        templates.write(folder / "golden.py", "shared/golden.py", **content.values())
+        templates.write(folder, "golden.py", "shared/golden.py", **content.values())
         for name in ("verify.py", "README.md"):
             longest = min(_SHOWN, configured["model"]["context_length"])
-            templates.write(folder / name, f"genai/{name}", **content.values(), longest=longest)
+            templates.write(folder, name, f"genai/{name}", **content.values(), longest=longest)
 
     def replay(self, content: Content, folder: Path) -> list[BundleCheck]:
         name = "genai generator"

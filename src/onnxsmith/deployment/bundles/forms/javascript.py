@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 
+from onnxsmith.base.folders import OwnPath, copy
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles import clients, nodejs, templates
@@ -55,7 +55,7 @@ class Web(Form):
     dtypes = (*NUMBERS, "string")
     tasks = ("tensors", *PICTURES)
 
-    def write(self, content: Content, folder: Path) -> None:
+    def write(self, content: Content, folder: OwnPath) -> None:
         found = nodejs.package(content, _PACKAGE)
         values = {
             **content.values(),
@@ -64,9 +64,9 @@ class Web(Form):
             "version": nodejs.version_of(found) if found is not None else _UNKNOWN,
             "example": {port.name: _example(content, port) for port in content.inputs if not port.optional},
         }
-        templates.write(folder / "golden.mjs", "shared/golden.mjs", **values)
+        templates.write(folder, "golden.mjs", "shared/golden.mjs", **values)
         for name in ("model.mjs", "replay.mjs", "verify.mjs", "page.mjs", "index.html", "package.json", "README.md"):
-            templates.write(folder / name, f"web/{name}", **values)
+            templates.write(folder, name, f"web/{name}", **values)
         task(content.task).record(content, folder)
         task(content.task).write_javascript(content, folder)
 
@@ -133,7 +133,7 @@ class TransformersJs(Form):
         super().refuse(content)
         text_tasks.folder_of(content, "config.json", "tokenizer_config.json")
 
-    def write(self, content: Content, folder: Path) -> None:
+    def write(self, content: Content, folder: OwnPath) -> None:
         if content.data_files and content.data_files != (_DATA,):
             raise not_for_form(
                 self.id(),
@@ -143,7 +143,7 @@ class TransformersJs(Form):
         own = text_tasks.folder_of(content, "config.json", "tokenizer_config.json")
         for name in _COPIED:
             if (own / name).is_file():
-                shutil.copyfile(own / name, folder / name)
+                copy(own / name, OwnPath(folder / name))
         if content.data_files:
             config = dict(text_tasks.settings(own))
             config["transformers.js_config"] = {"use_external_data_format": {"model.onnx": 1}}
@@ -154,9 +154,9 @@ class TransformersJs(Form):
             **content.values(),
             "version": nodejs.version_of(found) if found is not None else _TRANSFORMERS_VERSION,
         }
-        templates.write(folder / "golden.mjs", "shared/golden.mjs", **values)
+        templates.write(folder, "golden.mjs", "shared/golden.mjs", **values)
         for name in ("verify.mjs", "package.json", "README.md"):
-            templates.write(folder / name, f"transformers_js/{name}", **values)
+            templates.write(folder, name, f"transformers_js/{name}", **values)
 
     def replay(self, content: Content, folder: Path) -> list[BundleCheck]:
         found, engine = nodejs.package(content, _TRANSFORMERS), nodejs.node()

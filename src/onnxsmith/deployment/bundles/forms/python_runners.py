@@ -7,6 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles import clients, templates
 from onnxsmith.deployment.bundles.content import Content, NamedPort
@@ -18,17 +19,17 @@ from onnxsmith.deployment.bundles.tasks.base import PICTURES, TEXTS, task
 _RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 
 
-def write_runner(content: Content, folder: Path) -> None:
+def write_runner(content: Content, folder: OwnPath) -> None:
     """Writes the Python files: model.py, golden.py, verify.py, processing.py if the task has one, requirements.txt."""
     values = content.values()
-    templates.write(folder / "model.py", "python/model.py", **values)
-    templates.write(folder / "golden.py", "shared/golden.py", **values)
-    templates.write(folder / "verify.py", "python/verify.py", **values)
+    templates.write(folder, "model.py", "python/model.py", **values)
+    templates.write(folder, "golden.py", "shared/golden.py", **values)
+    templates.write(folder, "verify.py", "python/verify.py", **values)
     task(content.task).write_python(content, folder)
     runtime = _runtime()
     lines = ["numpy>=1.26", f"onnxruntime>={(runtime and clients.version(runtime)) or '1.20'}"]
     lines += [f"{package}>={clients.version(package) or '0'}" for package in task(content.task).packages]
-    templates.write(folder / "requirements.txt", "python/requirements.txt", requirements=lines)
+    templates.write(folder, "requirements.txt", "python/requirements.txt", requirements=lines)
 
 
 def replay_python(content: Content, folder: Path) -> BundleCheck:
@@ -63,9 +64,9 @@ class Python(Form):
     kinds = ("tensor", "sequence", "map", "optional")
     tasks = ("tensors", *PICTURES, *TEXTS)
 
-    def write(self, content: Content, folder: Path) -> None:
+    def write(self, content: Content, folder: OwnPath) -> None:
         write_runner(content, folder)
-        templates.write(folder / "README.md", "python/README.md", **content.values())
+        templates.write(folder, "README.md", "python/README.md", **content.values())
 
     def replay(self, content: Content, folder: Path) -> list[BundleCheck]:
         return [replay_python(content, folder)]
@@ -107,7 +108,7 @@ class Tensorrt(Form):
     def notes(self, content: Content) -> list[str]:
         return [*super().notes(content), *notes(content)]
 
-    def write(self, content: Content, folder: Path) -> None:
+    def write(self, content: Content, folder: OwnPath) -> None:
         values = {
             **content.values(),
             "options": options(content),
@@ -116,7 +117,7 @@ class Tensorrt(Form):
         }
         write_runner(content, folder)
         for name in ("build.sh", "trt_model.py", "trt_model.hpp", "verify_trt.py", "README.md"):
-            templates.write(folder / name, f"tensorrt/{name}", **values)
+            templates.write(folder, name, f"tensorrt/{name}", **values)
         (folder / "build.sh").chmod(0o755)
 
     def replay(self, content: Content, folder: Path) -> list[BundleCheck]:
@@ -228,7 +229,7 @@ class Triton(Form):
         if not content.inputs:
             raise not_for_form(self.id(), "it has no inputs", content.title)
 
-    def write(self, content: Content, folder: Path) -> None:
+    def write(self, content: Content, folder: OwnPath) -> None:
         most, why = _batch(content)
         ports = (*content.inputs, *content.outputs)
         values = {
@@ -240,11 +241,12 @@ class Triton(Form):
             "dims": {port.name: _dims(port, batched=most > 0) for port in ports},
             "dtypes": {port.name: _PROTOCOL[port.dtype] for port in content.inputs},
         }
-        config = folder / "model_repository" / content.called / "config.pbtxt"
-        templates.write(config, "triton/config.pbtxt", **values)
-        templates.write(folder / "client.py", "triton/client.py", **values)
+        served = OwnPath(folder / "model_repository" / content.called)
+        served.mkdir(parents=True, exist_ok=True)
+        templates.write(served, "config.pbtxt", "triton/config.pbtxt", **values)
+        templates.write(folder, "client.py", "triton/client.py", **values)
         write_runner(content, folder)
-        templates.write(folder / "README.md", "triton/README.md", **values)
+        templates.write(folder, "README.md", "triton/README.md", **values)
 
     def replay(self, content: Content, folder: Path) -> list[BundleCheck]:
         why = "no Triton server was found on this machine; client.py replays the golden data against a server"

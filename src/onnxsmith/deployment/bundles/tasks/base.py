@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 from onnxsmith.base import rooms
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.deployment.bundles.content import Content
 
@@ -48,18 +48,18 @@ class Task(ABC):  # noqa: B024 — `tensors` overrides nothing
             OnnxsmithError: `bundle/task-mismatch`, `bundle/no-tokenizer`.
         """
 
-    def write_python(self, content: Content, folder: Path) -> None:  # noqa: B027 — `tensors` has no processing
+    def write_python(self, content: Content, folder: OwnPath) -> None:  # noqa: B027 — `tensors` has no processing
         """Writes processing.py and its golden data, if the task has processing."""
 
-    def write_javascript(self, content: Content, folder: Path) -> None:  # noqa: B027
+    def write_javascript(self, content: Content, folder: OwnPath) -> None:  # noqa: B027
         """Writes processing.mjs, if the task has processing."""
 
     def write_cpp(  # noqa: B027
-        self, content: Content, folder: Path, types: Mapping[str, Any]
+        self, content: Content, folder: OwnPath, types: Mapping[str, Any]
     ) -> None:
         """Writes processing.hpp, if the task has processing; `types` are the element types of C++ by dtype."""
 
-    def record(self, content: Content, folder: Path) -> None:  # noqa: B027
+    def record(self, content: Content, folder: OwnPath) -> None:  # noqa: B027
         """Writes only the golden data of the processing, for clients that have processing of their own."""
 
     @classmethod

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from onnxsmith.base import folders
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.deployment.bundles import templates
 from onnxsmith.deployment.bundles.content import Content, NamedPort
 from onnxsmith.deployment.bundles.tasks.base import Task, mismatch
@@ -113,7 +114,7 @@ def _check_numbers(content: Content, task: str, port: NamedPort, channels: int) 
         )
 
 
-def record_processing(folder: Path, code: Path) -> None:
+def record_processing(folder: OwnPath, code: Path) -> None:
     """Writes a picture into the golden data, and its processed form by the processing.py in `code`."""
     height, width = _PICTURE
     random = np.random.default_rng(0)
@@ -127,7 +128,7 @@ def record_processing(folder: Path, code: Path) -> None:
     (golden / "picture.json").write_bytes((json.dumps(held) + "\n").encode())
 
 
-def record_only(content: Content, folder: Path, template: str, **values: Any) -> None:
+def record_only(content: Content, folder: OwnPath, template: str, **values: Any) -> None:
     """Records a picture as the Python code of the task processes it. Code in other languages has to give the same
     result."""
     with folders.temporary() as other:
@@ -135,10 +136,10 @@ def record_only(content: Content, folder: Path, template: str, **values: Any) ->
         record_processing(folder, other)
 
 
-def write_processing(content: Content, folder: Path, template: str, **values: Any) -> None:
+def write_processing(content: Content, folder: OwnPath, template: str, **values: Any) -> None:
     """Writes the processing of one language."""
     suffix = template.rpartition(".")[2]
-    templates.write(folder / f"processing.{suffix}", template, **content.values(), **values)
+    templates.write(folder, f"processing.{suffix}", template, **content.values(), **values)
 
 
 def only_output(content: Content, task: str, rank: tuple[int, ...]) -> NamedPort:
@@ -162,17 +163,17 @@ class ImageClassification(Task):
     def refuse(self, content: Content) -> None:
         self._values(content)
 
-    def write_python(self, content: Content, folder: Path) -> None:
+    def write_python(self, content: Content, folder: OwnPath) -> None:
         write_processing(content, folder, "processing/image_classification.py", **self._values(content))
         record_processing(folder, folder)
 
-    def write_javascript(self, content: Content, folder: Path) -> None:
+    def write_javascript(self, content: Content, folder: OwnPath) -> None:
         write_processing(content, folder, "processing/image_classification.mjs", **self._values(content))
 
-    def write_cpp(self, content: Content, folder: Path, types: Mapping[str, Any]) -> None:
+    def write_cpp(self, content: Content, folder: OwnPath, types: Mapping[str, Any]) -> None:
         write_processing(content, folder, "processing/image_classification.hpp", **self._values(content), types=types)
 
-    def record(self, content: Content, folder: Path) -> None:
+    def record(self, content: Content, folder: OwnPath) -> None:
         record_only(content, folder, "processing/image_classification.py", **self._values(content))
 
     def _values(self, content: Content) -> dict[str, Any]:
@@ -207,17 +208,17 @@ class Ocr(Task):
     def refuse(self, content: Content) -> None:
         self._values(content)
 
-    def write_python(self, content: Content, folder: Path) -> None:
+    def write_python(self, content: Content, folder: OwnPath) -> None:
         write_processing(content, folder, "processing/ocr.py", **self._values(content))
         record_processing(folder, folder)
 
-    def write_javascript(self, content: Content, folder: Path) -> None:
+    def write_javascript(self, content: Content, folder: OwnPath) -> None:
         write_processing(content, folder, "processing/ocr.mjs", **self._values(content))
 
-    def write_cpp(self, content: Content, folder: Path, types: Mapping[str, Any]) -> None:
+    def write_cpp(self, content: Content, folder: OwnPath, types: Mapping[str, Any]) -> None:
         write_processing(content, folder, "processing/ocr.hpp", **self._values(content), types=types)
 
-    def record(self, content: Content, folder: Path) -> None:
+    def record(self, content: Content, folder: OwnPath) -> None:
         record_only(content, folder, "processing/ocr.py", **self._values(content))
 
     def _values(self, content: Content) -> dict[str, Any]:
@@ -278,17 +279,17 @@ class SuperResolution(Task):
             )
         only_output(content, name, (4,))
 
-    def write_python(self, content: Content, folder: Path) -> None:
+    def write_python(self, content: Content, folder: OwnPath) -> None:
         write_processing(content, folder, "processing/super_resolution.py", **self._values(content))
         record_processing(folder, folder)
 
-    def write_javascript(self, content: Content, folder: Path) -> None:
+    def write_javascript(self, content: Content, folder: OwnPath) -> None:
         write_processing(content, folder, "processing/super_resolution.mjs", **self._values(content))
 
-    def write_cpp(self, content: Content, folder: Path, types: Mapping[str, Any]) -> None:
+    def write_cpp(self, content: Content, folder: OwnPath, types: Mapping[str, Any]) -> None:
         write_processing(content, folder, "processing/super_resolution.hpp", **self._values(content), types=types)
 
-    def record(self, content: Content, folder: Path) -> None:
+    def record(self, content: Content, folder: OwnPath) -> None:
         record_only(content, folder, "processing/super_resolution.py", **self._values(content))
 
     def _values(self, content: Content) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import runpy
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from onnxsmith.base import folders, user_files
+from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.problem import problem
 from onnxsmith.deployment.bundles import templates
 from onnxsmith.deployment.bundles.content import Content, NamedPort
@@ -100,22 +100,22 @@ def is_cache(port: NamedPort) -> bool:
     return port.name.startswith("past_key_values.") and port.name.endswith((".key", ".value"))
 
 
-def copy_tokenizer(content: Content, folder: Path) -> None:
+def copy_tokenizer(content: Content, folder: OwnPath) -> None:
     """Copies tokenizer.json."""
-    shutil.copyfile(folder_of(content) / "tokenizer.json", folder / "tokenizer.json")
+    folders.copy(folder_of(content) / "tokenizer.json", folders.OwnPath(folder / "tokenizer.json"))
 
 
-def write_processing(content: Content, folder: Path, template: str, **values: Any) -> None:
+def write_processing(content: Content, folder: OwnPath, template: str, **values: Any) -> None:
     """Writes processing.py and the tokenizer, and records a text with them."""
-    templates.write(folder / "processing.py", template, **content.values(), **values)
+    templates.write(folder, "processing.py", template, **content.values(), **values)
     copy_tokenizer(content, folder)
     (folder / "golden" / "text.json").write_bytes(_recorded(content, folder, folder))
 
 
-def record_processing(content: Content, folder: Path, template: str, **values: Any) -> None:
+def record_processing(content: Content, folder: OwnPath, template: str, **values: Any) -> None:
     """Records a text for a form whose client has processing of its own."""
     with folders.temporary() as other:
-        templates.write(other / "processing.py", template, **content.values(), **values)
+        templates.write(other, "processing.py", template, **content.values(), **values)
         copy_tokenizer(content, other)
         (folder / "golden" / "text.json").write_bytes(_recorded(content, folder, other))
 
@@ -161,10 +161,10 @@ class TextClassification(Task):
     def refuse(self, content: Content) -> None:
         self._values(content)
 
-    def write_python(self, content: Content, folder: Path) -> None:
+    def write_python(self, content: Content, folder: OwnPath) -> None:
         write_processing(content, folder, "processing/text_classification.py", **self._values(content))
 
-    def record(self, content: Content, folder: Path) -> None:
+    def record(self, content: Content, folder: OwnPath) -> None:
         record_processing(content, folder, "processing/text_classification.py", **self._values(content))
 
     def _values(self, content: Content) -> dict[str, Any]:
@@ -201,10 +201,10 @@ class TextGeneration(Task):
     def refuse(self, content: Content) -> None:
         self._values(content)
 
-    def write_python(self, content: Content, folder: Path) -> None:
+    def write_python(self, content: Content, folder: OwnPath) -> None:
         write_processing(content, folder, "processing/text_generation.py", **self._values(content))
 
-    def record(self, content: Content, folder: Path) -> None:
+    def record(self, content: Content, folder: OwnPath) -> None:
         record_processing(content, folder, "processing/text_generation.py", **self._values(content))
 
     def _values(self, content: Content) -> dict[str, Any]:

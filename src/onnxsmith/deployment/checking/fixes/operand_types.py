@@ -109,7 +109,7 @@ def _widened(places: Places, node: ir.Node, wide: ir.DataType) -> set[ir.DataTyp
 
 def _rewritten(places: Places, node: ir.Node, form: Schema, narrow: dict[str, ir.DataType], wide: ir.DataType) -> None:
     """Replaces the node by Casts, the node in the wider dtype, and Casts of its outputs."""
-    write = places.inserter(node)
+    write: Inserter = places.inserter(node)
     inputs = list(node.inputs)
     for index, value in enumerate(node.inputs):
         if value is not None and _variable(form.input(index)) in narrow:

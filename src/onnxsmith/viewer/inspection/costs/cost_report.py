@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.model_summary import CostRow, Costs
-from onnxsmith.base.words import several
+from onnxsmith.base.words import pasted, several
 from onnxsmith.graph.files import closed_axes
 from onnxsmith.graph.shapes.dims import MADE
 from onnxsmith.graph.shapes.symbolic_inference import inferred
@@ -111,7 +111,7 @@ def _refuse_misfit(shaped: ir.Model, sizes: Sizes, where: str) -> None:
     for name, (size, node) in fixed_by_weights(shaped).items() if asked else ():
         if asked.get(name, size) != size:
             found = f"{node.op_type} {walk.node_label(node)} accepts only {name} = {size}, the size of its weights"
-            fix = f"give the size of the weights: --dim {sizes.told(name)}={size}"
+            fix = f"give the size of the weights: --dim {pasted(sizes.told(name))}={size}"
     if found is not None:
         said = ", ".join(f"{sizes.told(name)} = {size}" for name, size in asked.items())
         raise problem("inspect/misfit-dim", f"the model does not run at {said}", where=where, why=found, fix=fix)
