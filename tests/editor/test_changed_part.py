@@ -86,6 +86,38 @@ def test_a_renamed_tensor_needs_no_comparison(tmp_path: Path) -> None:
     assert [(one.name, one.compared) for one in part.outputs] == [("y", 0), ("z", 0)]
 
 
+@pytest.mark.parametrize("text", [CHAIN, CHAIN.replace("float[n,4] x", "float[?,4] x"), BRANCH])
+def test_renamed_inputs_are_the_same_computation(tmp_path: Path, text: str) -> None:
+    def change(m: Any) -> None:
+        m.rename(tensor="x", to="image")
+        m.rename(tensor="a", to="x")
+        m.insert("Identity", after="x", same=True)
+
+    part = edited(text, tmp_path, change)
+    assert part.equal
+    assert is_local(part)
+    assert part.runs
+    assert part.outputs[0].exact
+    assert {name.partition(".")[0] for name in part.sizes or {}} <= {"n", "x"}
+
+
+def test_inputs_that_changed_places_are_found(tmp_path: Path) -> None:
+    two = CHAIN.replace("float[n,4] x)", "float[n,4] x, float[n,4] u)").replace("Neg(a)", "Sub(a, u)")
+
+    def change(m: Any) -> None:
+        m.rename(tensor="x", to="v")
+        m.rename(tensor="u", to="x")
+        m.rename(tensor="v", to="u")
+        reads = {use.node.name: use for value in m.model.graph.inputs for use in value.uses()}
+        first, other = m.model.graph.inputs
+        reads["first"].node.replace_input_with(0, other)
+        reads["other"].node.replace_input_with(1, first)
+
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        edited(two, tmp_path, change)
+    assert caught.value.problem.id == "verify/different"
+
+
 def test_an_insertion_at_an_output(tmp_path: Path) -> None:
     part = edited(CHAIN, tmp_path, lambda m: m.insert("Identity", after="z", same=True))
     assert part.equal
