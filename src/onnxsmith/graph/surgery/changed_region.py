@@ -9,7 +9,7 @@ of every pair are equal, so are all outputs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,7 +53,7 @@ class Region:
         graph = self._reference
         wanted = dict.fromkeys([*self.given, *self.pairs.values()])
         outputs = [name for name in wanted if name not in graph.inputs]
-        return graph.model_of(graph.needed(outputs), outputs)
+        return graph.model_of([graph.node(index) for index in graph.needed(outputs)], outputs)
 
     def parts(self, like: Mapping[str, Any]) -> tuple[ir.Model, ir.Model]:
         """Returns both parts as models with equal inputs and outputs. `like` has an array for each tensor of the
@@ -90,16 +90,17 @@ def find(
         ours = _Graph(reference, table, {name: name for name in outputs.values()})
         theirs = _Graph(candidate, table, inputs)
         ours.number(reference.graph.node)
-        pairs = theirs.number(theirs.needed(outputs), ours, {**known, **outputs})
+        needed = (theirs.node(index) for index in theirs.needed(outputs))
+        pairs = theirs.number(needed, ours, {**known, **outputs})
         if any(theirs.numbers.get(name, 0) != ours.numbers.get(old, 1) for name, old in outputs.items()):
             return None
         names = {number: name for name, number in reversed(ours.numbers.items())}
-        given = dict.fromkeys(names[number] for number in theirs.enclose(pairs, set(names)))
+        given = dict.fromkeys(names[number] for number in theirs.enclose(pairs, names))
         given |= dict.fromkeys(names[one] for one in ours.enclose(pairs.values(), set(theirs.numbers.values())))
     except _AloneError:
         return None
-    theirs.given = {name: names[number] for name, number in theirs.numbers.items() if number in names}
-    ours.given = {name: names[number] for name, number in ours.numbers.items()}
+    for graph in (ours, theirs):
+        graph.given = {name: names[number] for name, number in graph.read().items() if number in names}
     return Region(pairs, tuple(given), ours, theirs)
 
 
@@ -112,7 +113,9 @@ class _Graph:
 
     def __init__(self, model: onnx.ModelProto, table: dict[object, int], inputs: Mapping[str, str]) -> None:
         self._model, self._table = model, table
-        self.made = {name: node for node in model.graph.node for name in node.output if name}
+        self.made = {name: index for index, node in enumerate(model.graph.node) for name in node.output if name}
+        """Maps each result of a node to the index of the node. An object for each node would take more memory than the
+        graph."""
         self._stored = {tensor.name: tensor for tensor in model.graph.initializer}
         self._versions = {_domain(one.domain): one.version for one in model.opset_import}
         self._functions = {(_domain(one.domain), one.name) for one in model.functions}
@@ -123,9 +126,10 @@ class _Graph:
         """Is the context of nodes with bodies and of calls, whose operators have versions, too."""
         self.inputs = {port.name for port in model.graph.input}
         self.numbers: dict[str, _Number] = {}
-        self.inside: dict[int, onnx.NodeProto] = {}
+        self.inside: set[int] = set()
+        """Holds the indices of the nodes of the part."""
         self.given: dict[str, str] = {}
-        """Maps tensors to the reference's names of equal tensors."""
+        """Maps tensors that the part reads to the reference's names of equal tensors."""
         if model.graph.sparse_initializer:
             raise _AloneError
         for name, tensor in self._stored.items():
@@ -161,46 +165,58 @@ class _Graph:
         return pairs
 
     def _key(self, node: onnx.NodeProto) -> object:
-        domain, attributes = _domain(node.domain), list(node.attribute)
-        if not domain and node.op_type == "Constant" and len(attributes) == 1 and attributes[0].name == "value":
+        domain, kind, attributes = _domain(node.domain), node.op_type, list(node.attribute)
+        if not domain and kind == "Constant" and len(attributes) == 1 and attributes[0].name == "value":
             return ("tensor", *_content(attributes[0].t))
-        if not domain and node.op_type in _UNREPEATABLE:
+        if not domain and kind in _UNREPEATABLE:
             raise _AloneError
         context: object = self._versions.get(domain)
-        if _is_whole(node) or (domain, node.op_type) in self._functions:
+        if (attributes and _is_whole(node)) or (domain, kind) in self._functions:
             if any(_draws(body) for body in (*_bodies(node), *(one.node for one in self._model.functions))):
                 raise _AloneError
             read = sorted({name for body in _bodies(node) for name in _read(body)} & self.numbers.keys())
             context = (*self._whole, *((name, self.numbers[name]) for name in read))
+        head = (domain, kind, node.overload, context)
         return (
-            (domain, node.op_type, node.overload, context),
-            tuple([self.numbers.get(name) for name in node.input]),
-            tuple(map(bool, node.output)),
-            tuple(sorted([_short(one.SerializeToString(deterministic=True)) for one in attributes])),
+            self._table.setdefault(head, len(self._table)),
+            *map(self.numbers.get, node.input),
+            *map(bool, node.output),
+            *sorted([_short(one.SerializeToString(deterministic=True)) for one in attributes]),
         )
 
-    def needed(self, outputs: Iterable[str]) -> list[onnx.NodeProto]:
-        """Returns the nodes that compute these tensors, in the order of the graph."""
+    def node(self, index: int) -> onnx.NodeProto:
+        """Returns a node of the graph."""
+        return self._model.graph.node[index]
+
+    def needed(self, outputs: Iterable[str]) -> list[int]:
+        """Returns the indices of the nodes that compute these tensors, in the order of the graph."""
         wanted, found = set(outputs), []
-        for node in reversed(self._model.graph.node):
+        nodes = self._model.graph.node
+        for index, node in zip(reversed(range(len(nodes))), reversed(nodes), strict=True):
             if not wanted.isdisjoint(node.output):
-                found.append(node)
+                found.append(index)
                 wanted.update(node.input)
                 if _is_whole(node):
                     wanted.update(name for body in _bodies(node) for name in _read(body))
         return found[::-1]
 
-    def enclose(self, names: Iterable[str], shared: set[_Number]) -> Iterator[_Number]:
+    def read(self) -> dict[str, _Number]:
+        """Returns the tensors that the nodes of the part read, with their numbers."""
+        names = {name for index in self.inside for name in self.node(index).input}
+        return {name: self.numbers[name] for name in names if name in self.numbers}
+
+    def enclose(self, names: Iterable[str], shared: Container[_Number]) -> Iterator[_Number]:
         """Collects the nodes that compute the named tensors from tensors that both graphs have, whose numbers are
         `shared`. Yields the numbers of these tensors, without constants."""
         waiting = [self.made[name] for name in names]
         while waiting:
-            node = waiting.pop()
-            if id(node) in self.inside:
+            index = waiting.pop()
+            if index in self.inside:
                 continue
+            node = self.node(index)
             if _is_whole(node) or (_domain(node.domain), node.op_type) in self._functions:
                 raise _AloneError
-            self.inside[id(node)] = node
+            self.inside.add(index)
             for name in filter(None, node.input):
                 if self._is_constant(name):
                     continue
@@ -210,8 +226,10 @@ class _Graph:
                     waiting.append(self.made[name])
 
     def _is_constant(self, name: str) -> bool:
-        made = self.made.get(name)
-        return name in self._stored if made is None else made.op_type == "Constant" and not made.domain
+        if name not in self.made:
+            return name in self._stored
+        made = self.node(self.made[name])
+        return made.op_type == "Constant" and not made.domain
 
     def model_of(self, nodes: list[onnx.NodeProto], outputs: Iterable[str]) -> onnx.ModelProto:
         """Returns a model of some nodes, with all inputs of the graph, and with outputs whose types the file does not
@@ -236,9 +254,7 @@ class _Graph:
         of the graph to the outputs."""
         made = self._empty()
         constants: dict[str, None] = {}
-        for node in self._model.graph.node:
-            if id(self.made.get(next(filter(None, node.output), ""))) not in self.inside:
-                continue
+        for node in map(self.node, sorted(self.inside)):
             new = made.graph.node.add()
             new.CopyFrom(node)
             for index, name in enumerate(node.input):
@@ -252,7 +268,7 @@ class _Graph:
             if name in self._stored:
                 made.graph.initializer.append(self._stored[name])
             else:
-                made.graph.node.insert(0, self.made[name])
+                made.graph.node.insert(0, self.node(self.made[name]))
         made.graph.input.extend(inputs)
         made.graph.output.extend(outputs)
         return from_proto(made, where="the changed part")
