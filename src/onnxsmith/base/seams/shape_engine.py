@@ -153,7 +153,7 @@ class Context(ShapeInferenceContext):  # type: ignore[misc]
         """Gives dimensions without a name new names. Most shapes have none; the library's method takes ten times as
         long to see that."""
         shape = value.shape
-        if shape is None or all([isinstance(dim, int) or dim.value is not None for dim in shape.dims]):
+        if shape is None or all(isinstance(dim, int) or dim.value is not None for dim in shape.dims):
             return False
         changed: bool = super().name_anonymous_dims(value)
         return changed
