@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import mmap
 import os
 import shlex
 import warnings
@@ -128,6 +129,23 @@ def _outside_size(value: ir.Value) -> int:
     if tensor is None or tensor.dtype == ir.DataType.STRING or sparse.message_of(tensor) is not None:
         return 0
     return tensor.nbytes
+
+
+def forget_pages(tensor: ir.TensorProtocol | None) -> None:
+    """Gives the memory of a mapped tensor back to the system, if the system can take it. The next read maps its file
+    again. Pages that were read count as memory of the process."""
+    raw = tensor.raw if isinstance(tensor, ir.ExternalTensor) else None
+    if raw is not None and hasattr(raw, "madvise"):
+        raw.madvise(mmap.MADV_DONTNEED)
+
+
+def is_same_place(one: ir.TensorProtocol, other: ir.TensorProtocol) -> bool:
+    """Whether both tensors will read the same bytes of the same file. A tensor that is mapped may have an older file of
+    the name."""
+    if not isinstance(one, ir.ExternalTensor) or not isinstance(other, ir.ExternalTensor):
+        return False
+    first, second = ((os.path.realpath(each.path), each.offset, each.length) for each in (one, other))
+    return first == second and one.raw is None and other.raw is None
 
 
 def keep(files: set[str]) -> None:
