@@ -285,3 +285,35 @@ def test_a_size_that_changes_is_followed(tmp_path: Path) -> None:
         m.wire("narrow", 1, "four")
     assert m.result is not None
     assert [str(one.shape) for one in m.model.graph.outputs] == ["[n,4]"]
+
+
+def test_weights_in_data_files_are_compared_by_their_bytes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    text = """<ir_version: 10, opset_import: ["": 21]>
+net (float[n,64] x) => (float[n,64] y) <float[1] w = {0}, float[1] v = {0}> {
+  [first] a = MatMul(x, w)
+  [middle] b = MatMul(a, v)
+  [last] y = Relu(b)
+}"""
+    model = from_text(text)
+    for name, value in model.graph.initializers.items():
+        value.const_value = ir.tensor(rng.standard_normal((64, 64)).astype(np.float32), name=name)
+        value.shape = ir.Shape([64, 64])
+    path = tmp_path / "model.onnx"
+    ir.save(model, path, external_data="model.data")
+
+    def result(change: Callable[[Any], object]) -> Verification:
+        with onnxsmith.edit(path, tmp_path / "edited.onnx") as m:
+            change(m)
+        assert m.result is not None
+        return next(part for part in m.result.report.parts if isinstance(part, Verification))
+
+    part = result(lambda m: m.insert("Identity", after="a", same=True))
+    assert part.equal
+    assert is_local(part)
+    part = result(lambda m: m.replace("Relu(x)", "Max(x, 0)"))
+    assert part.equal
+    assert is_local(part)
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        result(lambda m: m.wire("middle", 1, "w", same=True))
+    assert caught.value.problem.id == "verify/different"

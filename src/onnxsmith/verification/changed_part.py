@@ -45,6 +45,11 @@ class Whole:
     source: Path | ir.Model
     interface: Signature
 
+    @property
+    def folder(self) -> Path | None:
+        """Returns the folder of the model's data files; None for a graph, whose weights may be in several folders."""
+        return self.source.absolute().parent if isinstance(self.source, Path) else None
+
 
 def compared_where_changed(
     reference: Whole,
@@ -75,7 +80,8 @@ def compared_where_changed(
     if any(isinstance(one.source, ir.Model) and held(one.source) > LARGE for one in (reference, candidate)):
         return None  # a message would be one more copy of the weights
     with stage("compare"):
-        region = changed_region.find(message(reference.source), message(candidate.source), outputs, inputs, known)
+        models = message(reference.source), message(candidate.source)
+        region = changed_region.find(*models, outputs, inputs, known, (reference.folder, candidate.folder))
     if region is None:
         return None
     if has_run and not region.pairs:
@@ -85,7 +91,7 @@ def compared_where_changed(
     plan = Plan(with_counts_of(generator, candidate.source), tuple(given), sizes(settings.sizes), seed=settings.seed)
     chosen, options = runtimes.parse(settings.runtime or runtimes.default())
     if options == Options() and "disable" in chosen.levels:
-        options = Options(optimization="disable")
+        options = Options(optimization="disable", in_order=True)
     try:
         with folders.temporary() as folder, stage("verify"):
             with chosen.preparer(keep=2) as preparer:
@@ -132,10 +138,9 @@ def _whole(
 
 def _first(region: Region, whole: Whole, folder: Path, preparer: Preparer, options: Options) -> Session:
     """Prepares the part of the reference that computes the tensors before and at the end of the changes."""
-    made, path = region.prefix(), folder / "before.onnx"
-    path.write_bytes(made.SerializeToString())
-    ports = tuple(Port(one.name, "undefined", None) for one in made.graph.output)
-    return preparer.prepare(path, options, interface=replace(whole.interface, outputs=ports))
+    source, outputs = region.prefix(folder / "before.onnx")
+    ports = tuple(Port(name, "undefined", None) for name in outputs)
+    return preparer.prepare(source, options, interface=replace(whole.interface, outputs=ports))
 
 
 def _compared(region: Region, runs: Sequence[Run], settings: Verify, names: tuple[str, str]) -> Verification | None:

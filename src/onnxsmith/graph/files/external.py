@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import mmap
 import os
 import shlex
@@ -27,6 +28,8 @@ from onnxsmith.graph.structure.model_copy import SMALL, own_values
 EXTERNAL_FROM = 1024
 """Limits the bytes of tensors that stay in the model file, so that shapes and scalars need no second read. The same as
 onnx's default (`size_threshold` of `convert_model_to_external_data`)."""
+_PIECE = 2**20
+"""Sets the bytes that are read at once. A choice."""
 _KEPT = "onnxsmith.kept"
 """Marks a tensor whose file was removed. Another file may have its name by now, so only the mapping may be read."""
 
@@ -129,6 +132,21 @@ def _outside_size(value: ir.Value) -> int:
     if tensor is None or tensor.dtype == ir.DataType.STRING or sparse.message_of(tensor) is not None:
         return 0
     return tensor.nbytes
+
+
+def digest(tensor: onnx.TensorProto, folder: Path, *, whole_up_to: int) -> bytes:
+    """Returns the SHA-256 of the bytes of a checked external tensor, whose file is in `folder`; the bytes themselves if
+    there are at most `whole_up_to`. Reads them piece by piece."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    left, found = tensor_validation.nbytes(tensor), hashlib.sha256()
+    with (folder / entries["location"]).open("rb") as file:
+        file.seek(int(entries.get("offset") or 0))
+        if left <= whole_up_to:
+            return file.read(left)
+        while piece := file.read(min(left, _PIECE)):
+            found.update(piece)
+            left -= len(piece)
+    return found.digest()
 
 
 def forget_pages(tensor: ir.TensorProtocol | None) -> None:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import onnx
 import onnx_ir as ir
 
+from onnxsmith.graph.files import external
 from onnxsmith.graph.files.load import from_proto
 from onnxsmith.graph.structure import walk
 
@@ -48,12 +50,17 @@ class Region:
         """Counts the nodes of both parts."""
         return len(self._reference.inside), len(self._candidate.inside)
 
-    def prefix(self) -> onnx.ModelProto:
-        """Returns the part of the reference that computes the given and the compared tensors from the graph inputs."""
+    def prefix(self, file: Path) -> tuple[Path | ir.Model, list[str]]:
+        """Returns the part of the reference that computes the given and the compared tensors from the graph inputs, and
+        the names of these tensors. Writes it to the file, unless weights are in data files elsewhere."""
         graph = self._reference
         wanted = dict.fromkeys([*self.given, *self.pairs.values()])
         outputs = [name for name in wanted if name not in graph.inputs]
-        return graph.model_of([graph.node(index) for index in graph.needed(outputs)], outputs)
+        made = graph.model_of([graph.node(index) for index in graph.needed(outputs)], outputs)
+        if any(map(_is_external, made.graph.initializer)):
+            return graph.read_in(made), outputs
+        file.write_bytes(made.SerializeToString())
+        return file, outputs
 
     def parts(self, like: Mapping[str, Any]) -> tuple[ir.Model, ir.Model]:
         """Returns both parts as models with equal inputs and outputs. `like` has an array for each tensor of the
@@ -77,18 +84,19 @@ def find(
     outputs: Mapping[str, str],
     inputs: Mapping[str, str],
     known: Mapping[str, str],
+    folders: tuple[Path | None, Path | None] = (None, None),
 ) -> Region | None:
     """Finds the region in which two graphs differ. `outputs`, `inputs` and `known` map names of outputs, inputs and any
-    tensors of the candidate to names in the reference.
+    tensors of the candidate to names in the reference. `folders` hold the data files of the two graphs.
 
     Returns None if a part cannot be compared alone: it draws random numbers, it has branches, bodies or functions,
-    whose conditions need inputs of their own, weights are in other files, or more than 64 tensors would have to be
-    compared.
+    whose conditions need inputs of their own, weights are in files of an unknown folder, or more than 64 tensors would
+    have to be compared.
     """
     table: dict[object, int] = {}
     try:
-        ours = _Graph(reference, table, {name: name for name in outputs.values()})
-        theirs = _Graph(candidate, table, inputs)
+        ours = _Graph(reference, table, {name: name for name in outputs.values()}, folders[0])
+        theirs = _Graph(candidate, table, inputs, folders[1])
         ours.number(reference.graph.node)
         needed = (theirs.node(index) for index in theirs.needed(outputs))
         pairs = theirs.number(needed, ours, {**known, **outputs})
@@ -111,8 +119,10 @@ class _AloneError(Exception):
 class _Graph:
     """Holds one graph, the numbers of its tensors, and the nodes of its part."""
 
-    def __init__(self, model: onnx.ModelProto, table: dict[object, int], inputs: Mapping[str, str]) -> None:
-        self._model, self._table = model, table
+    def __init__(
+        self, model: onnx.ModelProto, table: dict[object, int], inputs: Mapping[str, str], folder: Path | None
+    ) -> None:
+        self._model, self._table, self._folder = model, table, folder
         self.made = {name: index for index, node in enumerate(model.graph.node) for name in node.output if name}
         """Maps each result of a node to the index of the node. An object for each node would take more memory than the
         graph."""
@@ -133,7 +143,7 @@ class _Graph:
         if model.graph.sparse_initializer:
             raise _AloneError
         for name, tensor in self._stored.items():
-            key = ("tensor", *_content(tensor))
+            key = ("tensor", *_content(tensor, folder))
             self._name(name, ("default", inputs.get(name, name), key) if name in self.inputs else key)
         for name in self.inputs - set(self._stored):
             self._name(name, ("input", inputs.get(name, name)))
@@ -167,7 +177,7 @@ class _Graph:
     def _key(self, node: onnx.NodeProto) -> object:
         domain, kind, attributes = _domain(node.domain), node.op_type, list(node.attribute)
         if not domain and kind == "Constant" and len(attributes) == 1 and attributes[0].name == "value":
-            return ("tensor", *_content(attributes[0].t))
+            return ("tensor", *_content(attributes[0].t, self._folder))
         if not domain and kind in _UNREPEATABLE:
             raise _AloneError
         context: object = self._versions.get(domain)
@@ -271,7 +281,12 @@ class _Graph:
                 made.graph.node.insert(0, self.node(self.made[name]))
         made.graph.input.extend(inputs)
         made.graph.output.extend(outputs)
-        return from_proto(made, where="the changed part")
+        return self.read_in(made)
+
+    def read_in(self, made: onnx.ModelProto) -> ir.Model:
+        """Returns the model of a message, whose weights may be in the data files of the graph."""
+        path = None if self._folder is None else self._folder / "part.onnx"
+        return from_proto(made, where="the changed part", path=path)
 
     def _empty(self) -> onnx.ModelProto:
         made = onnx.ModelProto(ir_version=max(self._model.ir_version, walk.FIRST_WITH_CONSTANTS))
@@ -308,10 +323,12 @@ def _draws(nodes: Iterable[onnx.NodeProto]) -> bool:
     return any(node.op_type in _UNREPEATABLE for node in nodes)
 
 
-def _content(tensor: onnx.TensorProto) -> tuple[object, ...]:
+def _content(tensor: onnx.TensorProto, folder: Path | None) -> tuple[object, ...]:
     """Returns a key of a stored tensor: equal keys mean equal dtype, shape and bits."""
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        raise _AloneError
+    if _is_external(tensor):
+        if folder is None:
+            raise _AloneError
+        return (tensor.data_type, tuple(tensor.dims), external.digest(tensor, folder, whole_up_to=_SHORT))
     if tensor.HasField("raw_data"):
         return (tensor.data_type, tuple(tensor.dims), _short(tensor.raw_data))
     bare = onnx.TensorProto()
@@ -319,6 +336,10 @@ def _content(tensor: onnx.TensorProto) -> tuple[object, ...]:
     for field in ("name", "doc_string", "metadata_props"):
         bare.ClearField(field)
     return ("typed", _short(bare.SerializeToString(deterministic=True)))
+
+
+def _is_external(tensor: onnx.TensorProto) -> bool:
+    return tensor.data_location == onnx.TensorProto.EXTERNAL
 
 
 def _short(content: bytes) -> bytes:
