@@ -138,8 +138,9 @@ def digest(tensor: onnx.TensorProto, folder: Path, *, whole_up_to: int) -> bytes
     """Returns the SHA-256 of the bytes of a checked external tensor, whose file is in `folder`; the bytes themselves if
     there are at most `whole_up_to`. Reads them piece by piece."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
-    left, found = tensor_validation.nbytes(tensor), hashlib.sha256()
-    with (folder / entries["location"]).open("rb") as file:
+    left: int = tensor_validation.nbytes(tensor)
+    found = hashlib.sha256()
+    with Path(folder, entries["location"]).open("rb") as file:
         file.seek(int(entries.get("offset") or 0))
         if left <= whole_up_to:
             return file.read(left)

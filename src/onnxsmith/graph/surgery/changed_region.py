@@ -196,7 +196,8 @@ class _Graph:
 
     def node(self, index: int) -> onnx.NodeProto:
         """Returns a node of the graph."""
-        return self._model.graph.node[index]
+        found: onnx.NodeProto = self._model.graph.node[index]
+        return found
 
     def needed(self, outputs: Iterable[str]) -> list[int]:
         """Returns the indices of the nodes that compute these tensors, in the order of the graph."""
