@@ -86,6 +86,38 @@ def test_a_renamed_tensor_needs_no_comparison(tmp_path: Path) -> None:
     assert [(one.name, one.compared) for one in part.outputs] == [("y", 0), ("z", 0)]
 
 
+@pytest.mark.parametrize("text", [CHAIN, CHAIN.replace("float[n,4] x", "float[?,4] x"), BRANCH])
+def test_renamed_inputs_are_the_same_computation(tmp_path: Path, text: str) -> None:
+    def change(m: Any) -> None:
+        m.rename(tensor="x", to="image")
+        m.rename(tensor="a", to="x")
+        m.insert("Identity", after="x", same=True)
+
+    part = edited(text, tmp_path, change)
+    assert part.equal
+    assert is_local(part)
+    assert part.runs
+    assert part.outputs[0].exact
+    assert {name.partition(".")[0] for name in part.sizes or {}} <= {"n", "x"}
+
+
+def test_inputs_that_changed_places_are_found(tmp_path: Path) -> None:
+    two = CHAIN.replace("float[n,4] x)", "float[n,4] x, float[n,4] u)").replace("Neg(a)", "Sub(a, u)")
+
+    def change(m: Any) -> None:
+        m.rename(tensor="x", to="v")
+        m.rename(tensor="u", to="x")
+        m.rename(tensor="v", to="u")
+        reads = {use.node.name: use for value in m.model.graph.inputs for use in value.uses()}
+        first, other = m.model.graph.inputs
+        reads["first"].node.replace_input_with(0, other)
+        reads["other"].node.replace_input_with(1, first)
+
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        edited(two, tmp_path, change)
+    assert caught.value.problem.id == "verify/different"
+
+
 def test_an_insertion_at_an_output(tmp_path: Path) -> None:
     part = edited(CHAIN, tmp_path, lambda m: m.insert("Identity", after="z", same=True))
     assert part.equal
@@ -253,3 +285,35 @@ def test_a_size_that_changes_is_followed(tmp_path: Path) -> None:
         m.wire("narrow", 1, "four")
     assert m.result is not None
     assert [str(one.shape) for one in m.model.graph.outputs] == ["[n,4]"]
+
+
+def test_weights_in_data_files_are_compared_by_their_bytes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    text = """<ir_version: 10, opset_import: ["": 21]>
+net (float[n,64] x) => (float[n,64] y) <float[1] w = {0}, float[1] v = {0}> {
+  [first] a = MatMul(x, w)
+  [middle] b = MatMul(a, v)
+  [last] y = Relu(b)
+}"""
+    model = from_text(text)
+    for name, value in model.graph.initializers.items():
+        value.const_value = ir.tensor(rng.standard_normal((64, 64)).astype(np.float32), name=name)
+        value.shape = ir.Shape([64, 64])
+    path = tmp_path / "model.onnx"
+    ir.save(model, path, external_data="model.data")
+
+    def result(change: Callable[[Any], object]) -> Verification:
+        with onnxsmith.edit(path, tmp_path / "edited.onnx") as m:
+            change(m)
+        assert m.result is not None
+        return next(part for part in m.result.report.parts if isinstance(part, Verification))
+
+    part = result(lambda m: m.insert("Identity", after="a", same=True))
+    assert part.equal
+    assert is_local(part)
+    part = result(lambda m: m.replace("Relu(x)", "Max(x, 0)"))
+    assert part.equal
+    assert is_local(part)
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        result(lambda m: m.wire("middle", 1, "w", same=True))
+    assert caught.value.problem.id == "verify/different"

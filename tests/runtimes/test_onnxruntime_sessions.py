@@ -1,14 +1,20 @@
-"""Libraries of CUDA are loaded before the first session that needs them, and nothing of it reaches the protocol."""
+"""Libraries of CUDA are loaded before the first session that needs them, and nothing of it reaches the protocol. What
+sessions are asked for."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import onnxruntime
 import pytest
 
+from onnxsmith.deployment.benching.subjects import subjects
 from onnxsmith.runtimes import _onnxruntime_host as sessions
+from onnxsmith.runtimes._isolated import _request
+from onnxsmith.runtimes.base import Options
 
 
 @pytest.fixture
@@ -31,3 +37,16 @@ def test_cuda_loads_its_libraries_once(asked: list[Any], capsys: pytest.CaptureF
 def test_the_cpu_loads_nothing(asked: list[Any]) -> None:
     sessions.started("m.onnx", None, "CPUExecutionProvider")
     assert asked == [["CPUExecutionProvider"]]
+
+
+def test_memory_is_planned_for_repeated_runs_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def started(_path: str, options: Any, _provider: str) -> onnxruntime.InferenceSession:
+        asked.append(options.enable_mem_pattern)
+        return onnxruntime.InferenceSession(sessions.tiny(7, 8), options)
+
+    monkeypatch.setattr(sessions, "started", started)
+    for options in (Options(), replace(Options(), repeated=True), subjects(["m.onnx"], [])[0][0].options):
+        sessions.Host().prepare(_request(Path("m.onnx"), None, options, "the model"))
+    assert asked == [False, True, True]

@@ -167,8 +167,11 @@ def _where_changed(
     if start.generator is None:
         return None
     known = {value.name: name for value, name in work.original.items() if value.name}
+    inputs = {name: old for name, old in work.inputs.items() if old}
     sides = Whole(start.source, start.interface), Whole(written, signature(work.model))
-    return compared_where_changed(*sides, wanted, known, start.generator, settings, given, NAMES, has_run=has_run)
+    return compared_where_changed(
+        *sides, wanted, inputs, known, start.generator, settings, given, NAMES, has_run=has_run
+    )
 
 
 def _as_wholes(

@@ -238,6 +238,7 @@ def _request(path: Path, weights: Path | None, options: Options, what: str) -> d
         "unsaturated": options.unsaturated,
         "threads": options.threads,
         "exact": options.exact,
+        "repeated": options.repeated,
     }
 
 

@@ -143,6 +143,7 @@ def _options(request: dict[str, Any]) -> Any:
     options.log_severity_level = 4
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[request["optimization"]])
     options.intra_op_num_threads = request["threads"]
+    options.enable_mem_pattern = bool(request.get("repeated"))
     if request.get("in_order"):
         options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
     if request.get("unsaturated"):

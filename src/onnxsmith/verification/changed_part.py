@@ -32,6 +32,7 @@ from onnxsmith.verification.explore import Explorer, Plan, Run, tried
 from onnxsmith.verification.inputs.generate import Feed, Generator
 from onnxsmith.verification.inputs.user_inputs import sizes
 from onnxsmith.verification.output_declarations import Declarations
+from onnxsmith.verification.session_view import View
 from onnxsmith.verification.sessions import verify_models
 
 _SHOWN = 3
@@ -45,11 +46,17 @@ class Whole:
     source: Path | ir.Model
     interface: Signature
 
+    @property
+    def folder(self) -> Path | None:
+        """Returns the folder of the model's data files; None for a graph, whose weights may be in several folders."""
+        return self.source.absolute().parent if isinstance(self.source, Path) else None
+
 
 def compared_where_changed(
     reference: Whole,
     candidate: Whole,
     outputs: Mapping[str, str],
+    inputs: Mapping[str, str],
     known: Mapping[str, str],
     generator: Generator,
     settings: Verify,
@@ -59,22 +66,23 @@ def compared_where_changed(
     has_run: bool,
 ) -> Verification | None:
     """Compares the parts in which the graphs differ, and runs the candidate as a whole on some of the same inputs.
-    `outputs` and `known` map outputs and other tensors of the candidate to their names in the reference. `generator`
-    makes inputs of the reference. `has_run` says that the candidate was run as a whole before.
+    `outputs`, `inputs` and `known` map outputs, inputs and other tensors of the candidate to their names in the
+    reference. `generator` makes inputs of the reference. `has_run` says that the candidate was run as a whole before.
 
     Returns None if only a comparison of the whole models can tell: the parts cannot be compared alone, or are not equal
     to the bit, or a model does not run.
     """
-    if reference.interface.inputs != candidate.interface.inputs:
+    ports = tuple(port.renamed(inputs.get(port.name, port.name)) for port in candidate.interface.inputs)
+    if reference.interface.inputs != ports:
         return None
     theirs = [outputs[port.name] for port in candidate.interface.outputs if port.name in outputs]
     if [port.name for port in reference.interface.outputs if port.name in theirs] != theirs:
         return None  # another order is a difference of the interface
     if any(isinstance(one.source, ir.Model) and held(one.source) > LARGE for one in (reference, candidate)):
         return None  # a message would be one more copy of the weights
-    inputs = {port.name: port.name for port in reference.interface.inputs}
     with stage("compare"):
-        region = changed_region.find(message(reference.source), message(candidate.source), outputs, inputs, known)
+        models = message(reference.source), message(candidate.source)
+        region = changed_region.find(*models, outputs, inputs, known, (reference.folder, candidate.folder))
     if region is None:
         return None
     if has_run and not region.pairs:
@@ -84,15 +92,15 @@ def compared_where_changed(
     plan = Plan(with_counts_of(generator, candidate.source), tuple(given), sizes(settings.sizes), seed=settings.seed)
     chosen, options = runtimes.parse(settings.runtime or runtimes.default())
     if options == Options() and "disable" in chosen.levels:
-        options = Options(optimization="disable")
+        options = Options(optimization="disable", in_order=True)
     try:
         with folders.temporary() as folder, stage("verify"):
             with chosen.preparer(keep=2) as preparer:
-                whole = preparer.prepare(candidate.source, options, interface=candidate.interface)
+                whole = _whole(candidate, inputs, ports, preparer, options)
                 first = _first(region, reference, folder, preparer, options) if region.pairs else whole
                 explorer = Explorer(first, plan, {})
                 runs = list(explorer.runs())
-                declared = Declarations(candidate.interface)
+                declared = Declarations(whole.signature)
                 for run in (one for one in (runs if first is whole else _two_sizes(runs)) if not one.feed.zero):
                     declared.add(run.feed.values, run.outputs if first is whole else whole.run(run.feed.values))
             part = _compared(region, runs, settings, names)
@@ -118,12 +126,22 @@ def compared_where_changed(
     )
 
 
+def _whole(
+    candidate: Whole, inputs: Mapping[str, str], ports: tuple[Port, ...], preparer: Preparer, options: Options
+) -> Session:
+    """Prepares the candidate. Its inputs are `ports`, under the reference's names, to which `inputs` maps their own."""
+    session = preparer.prepare(candidate.source, options, interface=candidate.interface)
+    if candidate.interface.inputs == ports:
+        return session
+    names = {inputs.get(port.name, port.name): port.name for port in candidate.interface.inputs}
+    return View(session, replace(candidate.interface, inputs=ports), names, {})
+
+
 def _first(region: Region, whole: Whole, folder: OwnPath, preparer: Preparer, options: Options) -> Session:
     """Prepares the part of the reference that computes the tensors before and at the end of the changes."""
-    made, path = region.prefix(), folder / "before.onnx"
-    path.write_bytes(made.SerializeToString())
-    ports = tuple(Port(one.name, "undefined", None) for one in made.graph.output)
-    return preparer.prepare(path, options, interface=replace(whole.interface, outputs=ports))
+    source, outputs = region.prefix(OwnPath(folder / "before.onnx"))
+    ports = tuple(Port(name, "undefined", None) for name in outputs)
+    return preparer.prepare(source, options, interface=replace(whole.interface, outputs=ports))
 
 
 def _compared(region: Region, runs: Sequence[Run], settings: Verify, names: tuple[str, str]) -> Verification | None:

@@ -21,7 +21,7 @@ from onnxsmith.graph.surgery.tie_noise import SEED, SWITCH, WHOLE, puts_in_order
 from onnxsmith.graph.surgery.weights_as_inputs import Weight, additions, adjustable, with_numbers
 from onnxsmith.runtimes.base import Outputs, Session
 from onnxsmith.verification.inputs.generate import Feed
-from onnxsmith.verification.metrics.base import widen
+from onnxsmith.verification.metrics.base import blocks, widen
 from onnxsmith.verification.metrics.distances import rms
 from onnxsmith.verification.value_comparison import is_float
 
@@ -265,11 +265,13 @@ def planted(value: Array, share: float, levels: bool, seed: int, *, manner: str 
     finite. In a table of whole numbers, or of two values like a mask, a change by 1% means little, so the fault is
     another value of the table."""
     rng = np.random.default_rng([seed, value.size])
-    wide = widen(value)
-    finite = wide[np.isfinite(wide)]
-    size = rms(finite) if finite.size else 0.0
-    if not size or value.dtype.kind == "c":
+    if value.dtype.kind == "c" or not value.size:
         return None
+    whole = all(np.isfinite(block).all() for (block,) in blocks(value))
+    size = rms(value if whole else _finite(widen(value)))
+    if not size:
+        return None
+    wide = widen(value)
     if levels:
         steps = share * size
         flips = rng.random(value.shape) < min(steps**2, 1.0)
@@ -278,6 +280,7 @@ def planted(value: Array, share: float, levels: bool, seed: int, *, manner: str 
         limits = ml_dtypes.iinfo(value.dtype)  # type: ignore[no-untyped-call]
         return np.asarray(np.clip(wide, limits.min, limits.max).astype(value.dtype))
     if manner == TABLE:
+        finite = _finite(wide)
         if not _is_table(finite):
             return None
         places = rng.random(value.shape) < min(share, 1.0)
@@ -291,6 +294,10 @@ def planted(value: Array, share: float, levels: bool, seed: int, *, manner: str 
         change = by_size if share >= 1 or manner == ADDED else wide * share * rng.choice((-1, 1), value.shape)
         made = (wide + np.where(np.isfinite(wide), change, 0)).astype(value.dtype)
     return None if np.array_equal(made, value) else np.asarray(made)
+
+
+def _finite(wide: Array) -> Array:
+    return wide[np.isfinite(wide)]
 
 
 def _is_table(finite: Array) -> bool:

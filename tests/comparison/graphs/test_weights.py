@@ -16,7 +16,9 @@ from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.model_changes import WeightChange, WeightChanges
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.comparison.graphs import diff as room
+from onnxsmith.comparison.graphs import weight_pairs
 from onnxsmith.comparison.graphs.array_differences import differing, figures
+from onnxsmith.graph.files.external import forget_pages
 from onnxsmith.graph.files.save import save
 
 DTYPES = [
@@ -214,3 +216,44 @@ def test_missing_values_are_not_called_equal() -> None:
     assert report.verdict is Verdict.CANNOT_TELL
     assert report.part(WeightChanges).rows[0].kind == "unreadable"
     assert any("missing" in note for note in report.notes)
+
+
+def external(path: Path, data: Path) -> ir.Model:
+    """A model that gives out a weight of an existing data file."""
+    tensor = ir.ExternalTensor(
+        data.name, 0, 4 * 8192, ir.DataType.FLOAT, shape=ir.Shape([8192]), name="w", base_dir=data.parent
+    )
+    ir.save(holding(tensor), path)
+    return ir.load(path)
+
+
+def test_weights_of_one_data_file_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tmp_path / "weights.data"
+    data.write_bytes(np.arange(8192, dtype=np.float32).tobytes())
+    one, other = (external(tmp_path / name, data) for name in ("a.onnx", "b.onnx"))
+    with monkeypatch.context() as patched:
+        patched.setattr(weight_pairs, "equal", lambda *_: pytest.fail("the weights were read"))
+        assert change(one, other) is None
+    third = ir.load(tmp_path / "b.onnx")
+    assert one.graph.initializers["w"].const_value is not None
+    one.graph.initializers["w"].const_value.numpy()
+    data.rename(tmp_path / "old.data")
+    data.write_bytes(np.zeros(8192, np.float32).tobytes())
+    assert change(one, third) is not None  # the first is mapped from the former file
+
+
+def test_the_memory_of_compared_weights_is_given_back(tmp_path: Path) -> None:
+    models = []
+    for name in ("a", "b"):
+        data = tmp_path / f"{name}.data"
+        data.write_bytes(np.arange(8192, dtype=np.float32).tobytes())
+        models.append(external(tmp_path / f"{name}.onnx", data))
+    given_back: list[ir.TensorProtocol | None] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(weight_pairs, "forget_pages", given_back.append)
+        assert change(*models) is None
+    tensors = [model.graph.initializers["w"].const_value for model in models]
+    assert given_back == tensors
+    forget_pages(tensors[0])
+    assert tensors[0] is not None
+    assert np.array_equal(tensors[0].numpy(), np.arange(8192))

@@ -37,6 +37,9 @@ class Editing(Command):
     verify: Verify = group(Verify)
     save: Save = group(Save)
 
+    def is_one_pass(self) -> bool:
+        return True
+
     def replaces(self) -> str:
         return self.model
 

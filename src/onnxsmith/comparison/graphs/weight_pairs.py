@@ -16,6 +16,7 @@ from onnxsmith.comparison.graphs import array_differences
 from onnxsmith.comparison.graphs.array_differences import equal, figures
 from onnxsmith.comparison.graphs.constant_recognition import Constants
 from onnxsmith.comparison.graphs.interning import Level
+from onnxsmith.graph.files.external import forget_pages, is_same_place
 from onnxsmith.graph.reading.exact_text import dtype_name, elements
 from onnxsmith.graph.structure import provenance, sparse, tensor_keys
 from onnxsmith.verification.metrics.base import Array, is_numeric, widen
@@ -59,6 +60,8 @@ class WeightPairs:
         for done, ((a, b), (path, readers)) in enumerate(self._readers.items()):
             advance("weights", done, len(self._readers))
             found = self._compared(a, b, path, tuple(dict.fromkeys(readers))[:_SHOWN])
+            forget_pages(self._constants.tensor(a))
+            forget_pages(self._constants.tensor(b))
             if found is not None:
                 yield found
         yield from self._elsewhere()
@@ -163,9 +166,10 @@ class _Pair:
 
 
 def _numbers(pair: _Pair, one: ir.TensorProtocol, other: ir.TensorProtocol) -> WeightChange | None:
+    is_same = one is other or is_same_place(one, other)
     first, second = np.asarray(one.numpy()), np.asarray(other.numpy())
     same_shape, same_dtype = first.shape == second.shape, one.dtype == other.dtype
-    if same_shape and same_dtype and (one is other or equal(first, second)):
+    if same_shape and same_dtype and (is_same or equal(first, second)):
         return pair.stored_otherwise()
     kind = "values" if same_shape and same_dtype else "type"
     if same_shape and same_dtype and array_differences.within_rounding(first, second):

@@ -168,7 +168,7 @@ def _add(target: Any, name: str, found: list[Subject], failed: list[Failed]) -> 
     on = TORCH.get(name, name)
     try:
         runtime, options = runtimes.parse(on)
-        made = Subject(target, on, runtime, runtimes.patient(options))
+        made = Subject(target, on, runtime, replace(runtimes.patient(options), repeated=True))
     except OnnxsmithError as error:
         model = target if isinstance(target, str | Path) else "the given module"
         failed.append(Failed.of(f"{model} on {on}", error))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
+import mmap
 import os
 import shlex
 from collections.abc import Iterable
@@ -16,6 +18,7 @@ from pathlib import Path, PurePosixPath
 import onnx
 import onnx_ir as ir
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files import tensor_validation
 from onnxsmith.graph.structure import carried_fields, name_validation, sparse, walk
@@ -25,6 +28,8 @@ from onnxsmith.graph.structure.model_copy import SMALL, own_values
 EXTERNAL_FROM = 1024
 """Limits the bytes of tensors that stay in the model file, so that shapes and scalars need no second read. The same as
 onnx's default (`size_threshold` of `convert_model_to_external_data`)."""
+_PIECE = 2**20
+"""Sets the bytes that are read at once. A choice."""
 _KEPT = "onnxsmith.kept"
 """Marks a tensor whose file was removed. Another file may have its name by now, so only the mapping may be read."""
 
@@ -142,6 +147,39 @@ def _outside_size(value: ir.Value) -> int:
     if tensor is None or tensor.dtype == ir.DataType.STRING or sparse.message_of(tensor) is not None:
         return 0
     return tensor.nbytes
+
+
+def digest(tensor: onnx.TensorProto, folder: Path, *, whole_up_to: int) -> bytes:
+    """Returns the SHA-256 of the bytes of a checked external tensor, whose file is in `folder`; the bytes themselves if
+    there are at most `whole_up_to`. Reads them piece by piece."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    left: int = tensor_validation.nbytes(tensor)
+    found = hashlib.sha256()
+    with user_files.opened(Path(folder, entries["location"])) as file:
+        file.seek(int(entries.get("offset") or 0))
+        if left <= whole_up_to:
+            return file.read(left)
+        while piece := file.read(min(left, _PIECE)):
+            found.update(piece)
+            left -= len(piece)
+    return found.digest()
+
+
+def forget_pages(tensor: ir.TensorProtocol | None) -> None:
+    """Gives the memory of a mapped tensor back to the system, if the system can take it. The next read maps its file
+    again. Pages that were read count as memory of the process."""
+    raw = tensor.raw if isinstance(tensor, ir.ExternalTensor) else None
+    if raw is not None and hasattr(raw, "madvise"):
+        raw.madvise(mmap.MADV_DONTNEED)
+
+
+def is_same_place(one: ir.TensorProtocol, other: ir.TensorProtocol) -> bool:
+    """Whether both tensors will read the same bytes of the same file. A tensor that is mapped may have an older file of
+    the name."""
+    if not isinstance(one, ir.ExternalTensor) or not isinstance(other, ir.ExternalTensor):
+        return False
+    first, second = ((os.path.realpath(each.path), each.offset, each.length) for each in (one, other))
+    return first == second and one.raw is None and other.raw is None
 
 
 def keep(files: set[str]) -> None:

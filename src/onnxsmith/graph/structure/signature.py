@@ -43,6 +43,13 @@ class Port:
             text = f"sequence({text})"
         return text if self.kind == "tensor" else f"{self.kind}({text})"
 
+    def renamed(self, name: str) -> Port:
+        """Returns the port under another name."""
+        dims = self.shape and tuple(
+            f"{name}.{axis}" if dim == f"{self.name}.{axis}" else dim for axis, dim in enumerate(self.shape)
+        )
+        return replace(self, name=name, shape=dims)
+
 
 @dataclass(frozen=True)
 class Signature:

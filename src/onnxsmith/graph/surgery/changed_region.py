@@ -9,13 +9,16 @@ of every pair are equal, so are all outputs.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import onnx
 import onnx_ir as ir
 
+from onnxsmith.base.folders import OwnPath
+from onnxsmith.graph.files import external
 from onnxsmith.graph.files.load import from_proto
 from onnxsmith.graph.structure import walk
 
@@ -48,12 +51,17 @@ class Region:
         """Counts the nodes of both parts."""
         return len(self._reference.inside), len(self._candidate.inside)
 
-    def prefix(self) -> onnx.ModelProto:
-        """Returns the part of the reference that computes the given and the compared tensors from the graph inputs."""
+    def prefix(self, file: OwnPath) -> tuple[Path | ir.Model, list[str]]:
+        """Returns the part of the reference that computes the given and the compared tensors from the graph inputs, and
+        the names of these tensors. Writes it to the file, unless weights are in data files elsewhere."""
         graph = self._reference
         wanted = dict.fromkeys([*self.given, *self.pairs.values()])
         outputs = [name for name in wanted if name not in graph.inputs]
-        return graph.model_of(graph.needed(outputs), outputs)
+        made = graph.model_of([graph.node(index) for index in graph.needed(outputs)], outputs)
+        if any(map(_is_external, made.graph.initializer)):
+            return graph.read_in(made), outputs
+        file.write_bytes(made.SerializeToString())
+        return file, outputs
 
     def parts(self, like: Mapping[str, Any]) -> tuple[ir.Model, ir.Model]:
         """Returns both parts as models with equal inputs and outputs. `like` has an array for each tensor of the
@@ -77,29 +85,31 @@ def find(
     outputs: Mapping[str, str],
     inputs: Mapping[str, str],
     known: Mapping[str, str],
+    folders: tuple[Path | None, Path | None] = (None, None),
 ) -> Region | None:
     """Finds the region in which two graphs differ. `outputs`, `inputs` and `known` map names of outputs, inputs and any
-    tensors of the candidate to names in the reference.
+    tensors of the candidate to names in the reference. `folders` hold the data files of the two graphs.
 
     Returns None if a part cannot be compared alone: it draws random numbers, it has branches, bodies or functions,
-    whose conditions need inputs of their own, weights are in other files, or more than 64 tensors would have to be
-    compared.
+    whose conditions need inputs of their own, weights are in files of an unknown folder, or more than 64 tensors would
+    have to be compared.
     """
     table: dict[object, int] = {}
     try:
-        ours = _Graph(reference, table, {name: name for name in outputs.values()})
-        theirs = _Graph(candidate, table, inputs)
+        ours = _Graph(reference, table, {name: name for name in outputs.values()}, folders[0])
+        theirs = _Graph(candidate, table, inputs, folders[1])
         ours.number(reference.graph.node)
-        pairs = theirs.number(theirs.needed(outputs), ours, {**known, **outputs})
+        needed = (theirs.node(index) for index in theirs.needed(outputs))
+        pairs = theirs.number(needed, ours, {**known, **outputs})
         if any(theirs.numbers.get(name, 0) != ours.numbers.get(old, 1) for name, old in outputs.items()):
             return None
         names = {number: name for name, number in reversed(ours.numbers.items())}
-        given = dict.fromkeys(names[number] for number in theirs.enclose(pairs, set(names)))
+        given = dict.fromkeys(names[number] for number in theirs.enclose(pairs, names))
         given |= dict.fromkeys(names[one] for one in ours.enclose(pairs.values(), set(theirs.numbers.values())))
     except _AloneError:
         return None
-    theirs.given = {name: names[number] for name, number in theirs.numbers.items() if number in names}
-    ours.given = {name: names[number] for name, number in ours.numbers.items()}
+    for graph in (ours, theirs):
+        graph.given = {name: names[number] for name, number in graph.read().items() if number in names}
     return Region(pairs, tuple(given), ours, theirs)
 
 
@@ -110,9 +120,13 @@ class _AloneError(Exception):
 class _Graph:
     """Holds one graph, the numbers of its tensors, and the nodes of its part."""
 
-    def __init__(self, model: onnx.ModelProto, table: dict[object, int], inputs: Mapping[str, str]) -> None:
-        self._model, self._table = model, table
-        self.made = {name: node for node in model.graph.node for name in node.output if name}
+    def __init__(
+        self, model: onnx.ModelProto, table: dict[object, int], inputs: Mapping[str, str], folder: Path | None
+    ) -> None:
+        self._model, self._table, self._folder = model, table, folder
+        self.made = {name: index for index, node in enumerate(model.graph.node) for name in node.output if name}
+        """Maps each result of a node to the index of the node. An object for each node would take more memory than the
+        graph."""
         self._stored = {tensor.name: tensor for tensor in model.graph.initializer}
         self._versions = {_domain(one.domain): one.version for one in model.opset_import}
         self._functions = {(_domain(one.domain), one.name) for one in model.functions}
@@ -123,13 +137,14 @@ class _Graph:
         """Is the context of nodes with bodies and of calls, whose operators have versions, too."""
         self.inputs = {port.name for port in model.graph.input}
         self.numbers: dict[str, _Number] = {}
-        self.inside: dict[int, onnx.NodeProto] = {}
+        self.inside: set[int] = set()
+        """Holds the indices of the nodes of the part."""
         self.given: dict[str, str] = {}
-        """Maps tensors to the reference's names of equal tensors."""
+        """Maps tensors that the part reads to the reference's names of equal tensors."""
         if model.graph.sparse_initializer:
             raise _AloneError
         for name, tensor in self._stored.items():
-            key = ("tensor", *_content(tensor))
+            key = ("tensor", *_content(tensor, folder))
             self._name(name, ("default", inputs.get(name, name), key) if name in self.inputs else key)
         for name in self.inputs - set(self._stored):
             self._name(name, ("input", inputs.get(name, name)))
@@ -161,46 +176,59 @@ class _Graph:
         return pairs
 
     def _key(self, node: onnx.NodeProto) -> object:
-        domain, attributes = _domain(node.domain), list(node.attribute)
-        if not domain and node.op_type == "Constant" and len(attributes) == 1 and attributes[0].name == "value":
-            return ("tensor", *_content(attributes[0].t))
-        if not domain and node.op_type in _UNREPEATABLE:
+        domain, kind, attributes = _domain(node.domain), node.op_type, list(node.attribute)
+        if not domain and kind == "Constant" and len(attributes) == 1 and attributes[0].name == "value":
+            return ("tensor", *_content(attributes[0].t, self._folder))
+        if not domain and kind in _UNREPEATABLE:
             raise _AloneError
         context: object = self._versions.get(domain)
-        if _is_whole(node) or (domain, node.op_type) in self._functions:
+        if (attributes and _is_whole(node)) or (domain, kind) in self._functions:
             if any(_draws(body) for body in (*_bodies(node), *(one.node for one in self._model.functions))):
                 raise _AloneError
             read = sorted({name for body in _bodies(node) for name in _read(body)} & self.numbers.keys())
             context = (*self._whole, *((name, self.numbers[name]) for name in read))
+        head = (domain, kind, node.overload, context)
         return (
-            (domain, node.op_type, node.overload, context),
-            tuple([self.numbers.get(name) for name in node.input]),
-            tuple(map(bool, node.output)),
-            tuple(sorted([_short(one.SerializeToString(deterministic=True)) for one in attributes])),
+            self._table.setdefault(head, len(self._table)),
+            *map(self.numbers.get, node.input),
+            *map(bool, node.output),
+            *sorted([_short(one.SerializeToString(deterministic=True)) for one in attributes]),
         )
 
-    def needed(self, outputs: Iterable[str]) -> list[onnx.NodeProto]:
-        """Returns the nodes that compute these tensors, in the order of the graph."""
+    def node(self, index: int) -> onnx.NodeProto:
+        """Returns a node of the graph."""
+        found: onnx.NodeProto = self._model.graph.node[index]
+        return found
+
+    def needed(self, outputs: Iterable[str]) -> list[int]:
+        """Returns the indices of the nodes that compute these tensors, in the order of the graph."""
         wanted, found = set(outputs), []
-        for node in reversed(self._model.graph.node):
+        nodes = self._model.graph.node
+        for index, node in zip(reversed(range(len(nodes))), reversed(nodes), strict=True):
             if not wanted.isdisjoint(node.output):
-                found.append(node)
+                found.append(index)
                 wanted.update(node.input)
                 if _is_whole(node):
                     wanted.update(name for body in _bodies(node) for name in _read(body))
         return found[::-1]
 
-    def enclose(self, names: Iterable[str], shared: set[_Number]) -> Iterator[_Number]:
+    def read(self) -> dict[str, _Number]:
+        """Returns the tensors that the nodes of the part read, with their numbers."""
+        names = {name for index in self.inside for name in self.node(index).input}
+        return {name: self.numbers[name] for name in names if name in self.numbers}
+
+    def enclose(self, names: Iterable[str], shared: Container[_Number]) -> Iterator[_Number]:
         """Collects the nodes that compute the named tensors from tensors that both graphs have, whose numbers are
         `shared`. Yields the numbers of these tensors, without constants."""
         waiting = [self.made[name] for name in names]
         while waiting:
-            node = waiting.pop()
-            if id(node) in self.inside:
+            index = waiting.pop()
+            if index in self.inside:
                 continue
+            node = self.node(index)
             if _is_whole(node) or (_domain(node.domain), node.op_type) in self._functions:
                 raise _AloneError
-            self.inside[id(node)] = node
+            self.inside.add(index)
             for name in filter(None, node.input):
                 if self._is_constant(name):
                     continue
@@ -210,8 +238,10 @@ class _Graph:
                     waiting.append(self.made[name])
 
     def _is_constant(self, name: str) -> bool:
-        made = self.made.get(name)
-        return name in self._stored if made is None else made.op_type == "Constant" and not made.domain
+        if name not in self.made:
+            return name in self._stored
+        made = self.node(self.made[name])
+        return made.op_type == "Constant" and not made.domain
 
     def model_of(self, nodes: list[onnx.NodeProto], outputs: Iterable[str]) -> onnx.ModelProto:
         """Returns a model of some nodes, with all inputs of the graph, and with outputs whose types the file does not
@@ -236,9 +266,7 @@ class _Graph:
         of the graph to the outputs."""
         made = self._empty()
         constants: dict[str, None] = {}
-        for node in self._model.graph.node:
-            if id(self.made.get(next(filter(None, node.output), ""))) not in self.inside:
-                continue
+        for node in map(self.node, sorted(self.inside)):
             new = made.graph.node.add()
             new.CopyFrom(node)
             for index, name in enumerate(node.input):
@@ -252,10 +280,15 @@ class _Graph:
             if name in self._stored:
                 made.graph.initializer.append(self._stored[name])
             else:
-                made.graph.node.insert(0, self.made[name])
+                made.graph.node.insert(0, self.node(self.made[name]))
         made.graph.input.extend(inputs)
         made.graph.output.extend(outputs)
-        return from_proto(made, where="the changed part")
+        return self.read_in(made)
+
+    def read_in(self, made: onnx.ModelProto) -> ir.Model:
+        """Returns the model of a message, whose weights may be in the data files of the graph."""
+        path = None if self._folder is None else self._folder / "part.onnx"
+        return from_proto(made, where="the changed part", path=path)
 
     def _empty(self) -> onnx.ModelProto:
         made = onnx.ModelProto(ir_version=max(self._model.ir_version, walk.FIRST_WITH_CONSTANTS))
@@ -292,10 +325,12 @@ def _draws(nodes: Iterable[onnx.NodeProto]) -> bool:
     return any(node.op_type in _UNREPEATABLE for node in nodes)
 
 
-def _content(tensor: onnx.TensorProto) -> tuple[object, ...]:
+def _content(tensor: onnx.TensorProto, folder: Path | None) -> tuple[object, ...]:
     """Returns a key of a stored tensor: equal keys mean equal dtype, shape and bits."""
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        raise _AloneError
+    if _is_external(tensor):
+        if folder is None:
+            raise _AloneError
+        return (tensor.data_type, tuple(tensor.dims), external.digest(tensor, folder, whole_up_to=_SHORT))
     if tensor.HasField("raw_data"):
         return (tensor.data_type, tuple(tensor.dims), _short(tensor.raw_data))
     bare = onnx.TensorProto()
@@ -303,6 +338,10 @@ def _content(tensor: onnx.TensorProto) -> tuple[object, ...]:
     for field in ("name", "doc_string", "metadata_props"):
         bare.ClearField(field)
     return ("typed", _short(bare.SerializeToString(deterministic=True)))
+
+
+def _is_external(tensor: onnx.TensorProto) -> bool:
+    return tensor.data_location == onnx.TensorProto.EXTERNAL
 
 
 def _short(content: bytes) -> bytes:
