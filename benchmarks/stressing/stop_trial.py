@@ -61,7 +61,7 @@ class Trial:
     def __init__(self, work: Path, found: list[Line], kinds: list[str], seed: str, number: int) -> None:
         self.name = f"{seed}-{number}"
         self.draw = random.Random(self.name)
-        weights = [1 / max(1.0, line.seconds / 4) for line in found]  # a long command is tried less often
+        weights = [1 / max(1.0, line.seconds) for line in found]  # a long command is tried less often
         self.kind = self.draw.choice(kinds)
         self.line = self.draw.choices(found, weights)[0]
         self.place = work / "trial" / f"trial{number}"
@@ -113,6 +113,12 @@ class Trial:
         files += [file for name in names for file in (self.here / name).rglob("*") if file.is_file()]
         stats = {str(file): file.stat() for file in files}
         return {file: (one.st_ino, one.st_size, one.st_mtime_ns) for file, one in stats.items()}
+
+    def _is_as_before(self, name: str) -> bool:
+        """Whether an input has the bytes that it had: an output may be written again with the same bytes."""
+        first = Path(self.line.folder) / "begin" / Path(name).relative_to(self.here)
+        now = Path(name)
+        return now.is_file() and now.read_bytes() == first.read_bytes()
 
     def _added(self) -> int:
         return max(0, _bytes(Path(self.line.folder) / "here") - _bytes(Path(self.line.folder) / "begin")) + 4_200_000
@@ -250,7 +256,8 @@ class Trial:
             if why := stop_places.fault(shown, self.line.before.get(name), new):
                 self.outcome.faults[why] = f"{name}: {shown if isinstance(shown, str) else 'a folder' if shown else ''}"
         now = self._inputs()
-        if wrong := [name for name, one in self.inputs.items() if now.get(name) != one]:
+        wrong = [name for name, one in self.inputs.items() if now.get(name) != one and not self._is_as_before(name)]
+        if wrong:
             self.outcome.faults["lost"] = f"inputs: {', '.join(wrong)}"
 
     def _look_for_litter(self) -> None:

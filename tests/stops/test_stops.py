@@ -91,7 +91,7 @@ def test_a_users_data_file_stays(tmp_path: Path) -> None:
     hidden.mkdir()
     data = tmp_path / "m.onnx.9.data"
     data.write_bytes(b"mine")
-    folders.note(hidden, path, [data])
+    folders.note(hidden, path, stale=[data])
     (hidden / ".owner").touch()
     os.utime(data, (1, 1))  # written again
     folders.clear(tmp_path)

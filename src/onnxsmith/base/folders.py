@@ -120,24 +120,26 @@ def move(place: Path, target: Path, beside: Path) -> None:
         if old.is_dir():
             old.rename(target)
         raise
+    (beside / _UNFINISHED).unlink(missing_ok=True)  # before a part of the old folder is removed
 
 
-def note(folder: Path, target: Path, data: Sequence[Path] = ()) -> None:
-    """Writes into a hidden folder what is left to do when the process is stopped from now on: if nothing is at
-    `target`, the folder "replaced" comes back; a file of `data` that no model beside it names is removed. The file must
-    still be the same one then.
+def note(folder: Path, target: Path, new: Sequence[Path] = (), stale: Sequence[Path] = ()) -> None:
+    """Writes into a hidden folder what is left to do when the process is stopped from now on. If nothing is at
+    `target`, the folder "replaced" comes back. While the new target is still in the hidden folder, the `new` data files
+    beside the target are not needed; later, the `stale` ones are not. They are removed if no model names them.
 
     Raises:
         OSError: the folder is not writable.
     """
-    files = {file.name: _identity(file) for file in data}
-    content = json.dumps({"target": target.name, "data": files}).encode()  # ASCII; also names that are not UTF-8
+    files = [{file.name: _identity(file) for file in files} for files in (new, stale)]
+    content = json.dumps({"target": target.name, "new": files[0], "stale": files[1]})  # ASCII, whatever the names are
     unnamed = folder / f"{_UNFINISHED}.new"
-    unnamed.write_bytes(content)
+    unnamed.write_bytes(content.encode())
     unnamed.replace(folder / _UNFINISHED)
 
 
 def _identity(file: Path) -> list[int]:
+    """Returns what tells a file from a later one of its name."""
     found = file.stat()
     return [found.st_ino, found.st_size, found.st_mtime_ns]
 
@@ -147,12 +149,15 @@ def _finish(folder: Path) -> None:
     try:
         noted = json.loads((folder / _UNFINISHED).read_bytes())
         target = folder.parent / Path(noted["target"]).name
-        files = {target.with_name(Path(name).name): identity for name, identity in noted["data"].items()}
+        is_moved = not os.path.lexists(folder / target.name)
+        files = {target.with_name(Path(name).name): one for name, one in noted["stale" if is_moved else "new"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return
     if not os.path.lexists(target):
         with contextlib.suppress(OSError):
             (folder / "replaced").rename(target)
+        if is_moved:  # its user has moved the model, perhaps to a name that is not looked at below
+            return
     models = (target, *folder.parent.glob("*.onnx"))
     for file, identity in files.items():
         with contextlib.suppress(OSError):

@@ -103,51 +103,61 @@ class _Guarded(subprocess.Popen[bytes]):
     """A process at the head of a group that ends with this process."""
 
     def __init__(self, words: Sequence[str], **how: Any) -> None:
-        self._guard: subprocess.Popen[bytes] | None = _guard()
+        self._guard = _guard()
         try:
             super().__init__(words, **how)
         except BaseException:
             self._dismiss(b"")
             raise
-        self._tell(f"{self.pid}\n".encode())
+        if self._guard is not None:
+            _tell(self._guard[1], f"{self.pid}\n".encode())
 
     def wait(self, timeout: float | None = None) -> int:
         code = super().wait(timeout)
-        self._dismiss()
+        self._dismiss(b"\n")
         return code
 
     def poll(self) -> int | None:
         code = super().poll()
         if code is not None:
-            self._dismiss()
+            self._dismiss(b"\n")
         return code
 
-    def _tell(self, line: bytes) -> None:
-        if self._guard is not None and self._guard.stdin is not None:
-            with suppress(OSError, ValueError):  # the guard was killed, or another thread dismissed it
-                self._guard.stdin.write(line)
-
-    def _dismiss(self, line: bytes = b"\n") -> None:
-        self._tell(line)
-        guard, self._guard = self._guard, None
-        if guard is not None and guard.stdin is not None:
-            _guarding.discard(guard.stdin.fileno())
-            guard.stdin.close()
-            guard.wait()
+    def _dismiss(self, line: bytes) -> None:
+        """Ends the guard. After a second line, it leaves the group alone."""
+        found, self._guard = self._guard, None
+        if found is not None:
+            guard, pipe = found
+            _tell(pipe, line)
+            if pipe in _guarding:  # not in a forked process
+                _guarding.discard(pipe)
+                os.close(pipe)
+                guard.wait()
 
 
-def _guard() -> subprocess.Popen[bytes] | None:
+def _guard() -> tuple[subprocess.Popen[bytes], int] | None:
+    """Starts a guard. Returns it, and the end of the pipe from which it reads."""
     nowhere = subprocess.DEVNULL
     try:
-        guard = subprocess.Popen(
-            _GUARD, bufsize=0, cwd="/", env={}, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere,
-            start_new_session=True,
-        )  # fmt: skip
-    except OSError:  # the limit on processes is reached, or there is no shell: the program runs all the same
+        reading, writing = os.pipe()
+    except OSError:  # the limit on open files is reached
         return None
-    assert guard.stdin is not None
-    _guarding.add(guard.stdin.fileno())
-    return guard
+    try:
+        how = {"stdin": reading, "stdout": nowhere, "stderr": nowhere, "cwd": "/", "env": {}}
+        guard = subprocess.Popen(_GUARD, start_new_session=True, **how)  # type: ignore[call-overload]
+    except OSError:  # the limit on processes is reached, or there is no shell: the program runs all the same
+        os.close(writing)
+        return None
+    finally:
+        os.close(reading)
+    _guarding.add(writing)
+    return guard, writing
+
+
+def _tell(pipe: int, line: bytes) -> None:
+    if pipe in _guarding:
+        with suppress(OSError):  # the guard was killed
+            os.write(pipe, line)
 
 
 class Groups(Children):

@@ -133,7 +133,7 @@ class Stage:
         if keep and self.target.exists():
             _link(self.target, self._before)
         if self._has_data or self._stale:
-            folders.note(self.folder, self.target, [*self._stale, *([self._staged_data] if self._has_data else [])])
+            folders.note(self.folder, self.target, [self._staged_data] if self._has_data else [], self._stale)
         if self._has_data:
             if self._placed_data.exists():
                 raise FileExistsError(
