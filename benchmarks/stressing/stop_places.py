@@ -140,19 +140,22 @@ def _content(file: Path) -> bytes:
     elif file.suffix in (".npz", ".data.zip"):
         assert zipfile.ZipFile(file).testzip() is None
     elif file.suffix == ".sqlite":
-        _check_store(file)
+        return _keys(file)
     return content
 
 
-def _check_store(file: Path) -> None:
-    """Raises if a store is corrupt. Reads a copy: SQLite makes files beside a store that it opens."""
+def _keys(file: Path) -> bytes:
+    """Returns the keys of the rows of a store; raises if it is corrupt. Reads a copy: SQLite makes files beside a store
+    that it opens."""
     with tempfile.TemporaryDirectory() as folder:
         for part in file.parent.glob(f"{file.name}*"):
             shutil.copy2(part, folder)
         store = sqlite3.connect(Path(folder) / file.name)
         if store.execute("PRAGMA integrity_check").fetchone() != ("ok",):
             raise ValueError("the store is corrupt")
+        keys = store.execute("SELECT key FROM rows ORDER BY key").fetchall()
         store.close()
+    return json.dumps(keys).encode()
 
 
 def states(folder: Path) -> dict[str, Found]:

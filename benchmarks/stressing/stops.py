@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import datetime
 import tempfile
 import time
@@ -51,8 +52,8 @@ def table(title: str, rows: Sequence[tuple[str, Outcome]]) -> None:
 
 def run(given: argparse.Namespace) -> list[str]:
     """Stops commands and prints the table. Returns what failed."""
-    late, outcomes = [], []
-    with tempfile.TemporaryDirectory() as own, stop_trial.kept_signals():
+    begun, late, outcomes = time.monotonic(), [], []
+    with tempfile.TemporaryDirectory() as own, stop_trial.kept_signals(), contextlib.suppress(KeyboardInterrupt):
         work = Path(given.work or own).absolute()
         found = stop_lines.prepared(work, given.only)
         begun = time.monotonic()
