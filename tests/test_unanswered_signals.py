@@ -52,7 +52,9 @@ def processor_seconds(process: subprocess.Popen[str]) -> float:
     return found
 
 
-@pytest.mark.parametrize(("sent", "again"), [(signal.SIGTERM, False), (signal.SIGINT, False), (signal.SIGINT, True)])
+@pytest.mark.parametrize(
+    ("sent", "again"), [(signal.SIGTERM, False), (signal.SIGHUP, False), (signal.SIGINT, False), (signal.SIGINT, True)]
+)
 def test_native_code_that_does_not_return_is_ended(tmp_path: Path, sent: signal.Signals, *, again: bool) -> None:
     process = started(tmp_path, NATIVE)
     begun = processor_seconds(process)

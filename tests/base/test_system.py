@@ -119,14 +119,21 @@ def test_a_block_runs_without_a_lock_where_the_file_system_knows_none(
     assert not list(tmp_path.iterdir())
 
 
-def test_no_lock_is_left_where_the_file_system_knows_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_never_empty_where_the_file_system_knows_no_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def flock(*_: object) -> None:
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(locks, "_fcntl", SimpleNamespace(flock=flock, LOCK_EX=2, LOCK_NB=4))
     assert locks.FileLocks().hold(tmp_path / "owner") is None
-    assert list(tmp_path.iterdir()) == []
-    assert locks.OpenFiles().hold(tmp_path / "absent" / "owner") is None
+    assert [file.name for file in tmp_path.iterdir()] == ["owner.new"]  # nobody takes the folder for a left one
+
+
+@pytest.mark.parametrize("kind", [locks.FileLocks, locks.OpenFiles])
+def test_a_folder_that_was_removed_before_it_had_its_lock(tmp_path: Path, kind: type[locks.Locks]) -> None:
+    with pytest.raises(FileNotFoundError):
+        kind().hold(tmp_path / "absent" / "owner")
 
 
 # Disk

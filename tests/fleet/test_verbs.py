@@ -759,7 +759,8 @@ def test_bisect_where_the_newer_version_is_better(
     from onnxsmith.fleet import bisect
 
     printed = f"Available versions: 2.0.0, {VERSIONS.replace(',', ', ')}, 1.26.0\n"
-    monkeypatch.setattr(bisect.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, printed))
+    done = subprocess.CompletedProcess([], 0, printed.encode())
+    monkeypatch.setattr(bisect.children.HERE, "run", lambda *_, **__: done)
     played_versions.update({"1": Outcome.FAILED, "1.29.1": Outcome.DONE})
     text, status = called(f"{BISECT} --good {good} --bad {bad}")
     assert status == 0

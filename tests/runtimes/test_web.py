@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from onnxsmith.base.system import children
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.structure.versions import newest
@@ -274,5 +274,5 @@ def test_what_is_not_installed_is_told(
 
 
 def test_looking_for_it_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "Popen", None)
+    monkeypatch.setattr(children.HERE, "start", None)
     Web().missing()

@@ -2,17 +2,23 @@
 
 A killed process cannot remove its folders. Each folder therefore holds a locked file. The operating system releases the
 lock when the process ends, for whatever reason and in whatever container. A folder whose lock is free has no owner and
-may be removed. If the file system has no locks, the folder gets no lock file, and nobody else removes it.
+may be removed. If the file system has no locks, nobody else removes it.
+
+Several outputs that are moved one after the other may be stopped between two moves. So the folder says beforehand
+(`note`) what is left to do, and whoever removes the folder does it first (`_finish`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
+import mmap
 import os
 import re
 import shutil
+import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NewType
@@ -26,6 +32,7 @@ user are opened by this module and `user_files` alone (`tools/opened_paths.py`).
 
 _MARK = "onnxsmith"
 _LOCK = ".owner"
+_UNFINISHED = ".unfinished"
 _LONGEST = 60
 """Characters of the file name that go into the folder name: a name has at most 255 bytes, a character at most 4."""
 
@@ -138,6 +145,7 @@ def moved(place: Path, target: Path, beside: Path) -> Iterator[None]:
     """Moves a folder as `move` does, before the block. If the block fails, everything is as it was."""
     old = beside / "replaced"
     if target.is_dir():
+        note(beside, target)
         target.rename(old)
     try:
         moving.HERE.move(place, target)
@@ -150,6 +158,64 @@ def moved(place: Path, target: Path, beside: Path) -> Iterator[None]:
         if old.is_dir():
             old.rename(target)
         raise
+    (beside / _UNFINISHED).unlink(missing_ok=True)  # before a part of the old folder is removed
+
+
+def note(folder: Path, target: Path, new: Sequence[Path] = (), stale: Sequence[Path] = ()) -> None:
+    """Writes into a hidden folder what is left to do when the process is stopped from now on. If nothing is at
+    `target`, the folder "replaced" comes back. While the new target is still in the hidden folder, the `new` data files
+    beside the target are not needed; later, the `stale` ones are not. They are removed if no model names them.
+
+    Raises:
+        OSError: the folder is not writable.
+    """
+    files = [{file.name: _identity(file) for file in files} for files in (new, stale)]
+    content = json.dumps({"target": target.name, "new": files[0], "stale": files[1]})  # ASCII, whatever the names are
+    unnamed = folder / f"{_UNFINISHED}.new"
+    unnamed.write_bytes(content.encode())
+    unnamed.replace(folder / _UNFINISHED)
+
+
+def _identity(file: Path) -> list[int]:
+    """Returns what tells a file from a later one of its name."""
+    found = file.stat()
+    return [found.st_ino, found.st_size, found.st_mtime_ns]
+
+
+def _finish(folder: Path) -> None:
+    """Does what a stopped process has noted in its folder."""
+    try:
+        noted = json.loads((folder / _UNFINISHED).read_bytes())
+        target = folder.parent / Path(noted["target"]).name
+        is_moved = not os.path.lexists(folder / target.name)
+        files = {target.with_name(Path(name).name): one for name, one in noted["stale" if is_moved else "new"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return
+    if not os.path.lexists(target):
+        with contextlib.suppress(OSError):
+            (folder / "replaced").rename(target)
+        if is_moved:  # its user has moved the model, perhaps to a name that is not looked at below
+            return
+    models = (target, *folder.parent.glob("*.onnx"))
+    for file, identity in files.items():
+        with contextlib.suppress(OSError):
+            if not file.is_symlink() and _identity(file) == identity and not is_named(file, models):
+                file.unlink()
+
+
+def is_named(data: Path, models: Iterable[Path]) -> bool:
+    """Whether one of the models holds the name of a data file."""
+    name = os.fsencode(data.name)
+    return any(holds(model, name) for model in models)
+
+
+def holds(file: Path, text: bytes) -> bool:
+    """Whether a file holds a text. An unreadable or empty file does not."""
+    with contextlib.suppress(OSError, ValueError):
+        if file.is_file():
+            with file.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                return content.find(text) >= 0
+    return False
 
 
 def clear(parent: Path) -> None:
@@ -163,11 +229,14 @@ def clear(parent: Path) -> None:
 
 @contextmanager
 def _owned(prefix: str, parent: Path) -> Iterator[OwnPath]:
-    folder = OwnPath(Path(tempfile.mkdtemp(prefix=prefix, dir=parent)))
-    owner = os.getpid()
+    folder, owner = OwnPath(Path(tempfile.mkdtemp(prefix=prefix, dir=parent))), os.getpid()
     lock: int | None = None
     try:
-        lock = locks.HERE.hold(folder / _LOCK)
+        while True:
+            with contextlib.suppress(FileNotFoundError):  # another process found the folder before it had its lock
+                lock = locks.HERE.hold(folder / _LOCK)
+                break
+            folder = OwnPath(Path(tempfile.mkdtemp(prefix=prefix, dir=parent)))
         yield folder
     finally:
         if os.getpid() == owner:  # a fork has the same block open, and must leave the folder to its parent
@@ -175,6 +244,7 @@ def _owned(prefix: str, parent: Path) -> Iterator[OwnPath]:
 
 
 def _give_up(folder: Path, lock: int | None) -> None:
+    _finish(folder)
     if lock is not None:
         locks.HERE.release(lock)  # before removing: that needs a free file descriptor, and perhaps there is no other
     _remove(folder)
@@ -202,5 +272,18 @@ def _remove_if_left(folder: Path) -> None:
     if folder.is_symlink():
         return
     with contextlib.suppress(OSError), locks.HERE.taken_over(folder / _LOCK):
+        _finish(folder)
         _remove(folder)
         _leave_to_others(folder)
+    _remove_if_new(folder)
+
+
+def _remove_if_new(folder: Path) -> None:
+    """Removes a folder whose process ended before it had made the lock: it is empty, private and named by chance. If
+    the process lives, it makes another folder."""
+    random_name = re.search(r"-[a-z0-9_]{8}$", folder.name)
+    with contextlib.suppress(OSError):
+        ours = folder.name.startswith(".") or folder.parent == Path(tempfile.gettempdir())
+        if ours and random_name and stat.S_IMODE(folder.stat().st_mode) == stat.S_IRWXU:
+            locks.HERE.remove_unheld(folder / _LOCK)
+            folder.rmdir()

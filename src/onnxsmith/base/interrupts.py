@@ -1,5 +1,5 @@
-"""Decides what Ctrl-C and SIGTERM do: during imports they end the process; during a command they raise
-KeyboardInterrupt. If native code does not let Python raise it, `unanswered_signals.py` ends the process."""
+"""Decides what Ctrl-C, SIGTERM and SIGHUP (a closed terminal) do: during imports they end the process; during a command
+they raise KeyboardInterrupt. If native code does not let Python raise it, `unanswered_signals.py` ends the process."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ _limits: list[float] = []
 
 
 def begin() -> None:
-    """Makes an interrupt end the process. Keeps SIGINT ignored in a background job, where the shell set it so."""
+    """Makes an interrupt end the process. Keeps SIGINT ignored in a background job, where the shell set it so,
+    and SIGHUP under `nohup`."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _stop)
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _stop)
+    for number in unanswered_signals.ENDING[1:]:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _stop)
     unanswered_signals.HERE.watch(_clear)
 
 
@@ -63,7 +65,7 @@ def unwinding() -> Iterator[Callable[[], bool]]:
             return
         raise KeyboardInterrupt
 
-    own = [one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) is _stop]
+    own = [one for one in unanswered_signals.ENDING if signal.getsignal(one) is _stop]
     for one in own:
         signal.signal(one, unwind)
     before, sys.unraisablehook = sys.unraisablehook, _raised_again(sys.unraisablehook)

@@ -23,7 +23,7 @@ class Interruption:
         return Problem(
             "run/interrupted",
             "the command was stopped before it was done",
-            why="; ".join(["Ctrl-C or SIGTERM", *kept, *self._outputs()]),
+            why="; ".join(["Ctrl-C, SIGTERM or SIGHUP", *kept, *self._outputs()]),
         )
 
     def _outputs(self) -> list[str]:

@@ -18,6 +18,7 @@ from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.fleet import TriedVersion, TriedVersions
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.system import children
 from onnxsmith.base.words import in_place_of
 from onnxsmith.fleet import cell_run, environments, plan_reader
 from onnxsmith.fleet import cells as cell_lists
@@ -192,17 +193,17 @@ def _between(package: str, good: str, bad: str) -> list[str]:
     low, high = sorted((good, bad), key=release)
     command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check"]
     try:
-        printed = subprocess.run(
-            command, capture_output=True, encoding="utf-8", errors="replace", check=True, timeout=120
-        ).stdout
+        done = children.HERE.run(command, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        done.check_returncode()
     except (OSError, subprocess.SubprocessError) as error:
+        said = getattr(error, "stderr", b"") or b""
         raise problem(
             "fleet/versions",
             f"the versions of {package} could not be read from the index",
-            why=str(getattr(error, "stderr", "") or error).strip(),
+            why=(said.decode(errors="replace") or str(error)).strip(),
             fix=f"list them: --versions {low},…,{high}",
         ) from error
-    line = next((line for line in printed.splitlines() if line.startswith("Available versions:")), "")
+    line = next((line for line in done.stdout.decode().splitlines() if line.startswith("Available versions:")), "")
     listed = [text.strip() for text in line.partition(":")[2].split(",")]
     inside = [one for one in listed if one and release(low) <= release(one) <= release(high) and "+" not in one]
     return _ordered([*inside, good, bad])

@@ -20,6 +20,7 @@ from onnxsmith.base.clock import stage
 from onnxsmith.base.folders import OwnPath, beside
 from onnxsmith.base.library_versions import NEWEST_TESTED
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.system import children
 from onnxsmith.base.words import several
 from onnxsmith.fleet.digests import cache_folder
 from onnxsmith.fleet.plan import Environment
@@ -70,15 +71,7 @@ def versions_of(python: str) -> dict[str, str]:
     if python == sys.executable:
         return _own_versions()
     try:
-        printed = subprocess.run(
-            [python, "-c", _VERSIONS, *_LIBRARIES, "onnxsmith"],
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=120,
-            check=True,
-        ).stdout
-        return dict(json.loads(printed))
+        return dict(json.loads(_printed([python, "-c", _VERSIONS, *_LIBRARIES, "onnxsmith"], timeout=120)))
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise problem(
             "fleet/environment",
@@ -181,11 +174,18 @@ def _uv(environment: Environment) -> str:
     return uv
 
 
+def _printed(command: Sequence[str], *, timeout: float | None = None) -> str:
+    """Runs a program and returns what it prints. Raises OSError and `subprocess.SubprocessError`."""
+    done = children.HERE.run(command, timeout=timeout, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    done.check_returncode()
+    return done.stdout.decode(errors="replace")
+
+
 def _run(environment: Environment, command: Sequence[str]) -> str:
     try:
-        return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=True).stdout
+        return _printed(command)
     except subprocess.CalledProcessError as error:
-        raise _unmade(environment, str(error.stderr)[-_TAIL:].strip()) from error
+        raise _unmade(environment, error.stderr.decode(errors="replace")[-_TAIL:].strip()) from error
     except OSError as error:
         raise _unmade(environment, str(error)) from error
 

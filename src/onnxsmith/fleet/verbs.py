@@ -84,7 +84,7 @@ def run(path: str | Path, settings: Settings = USUAL) -> Report:
             driver.compute(job, engine, workers=workers, scheduler=settings.scheduler)
             stopped = job.progress.stopped
         except KeyboardInterrupt:
-            stopped = Problem("run/interrupted", "the run was stopped", why="Ctrl-C or SIGTERM")
+            stopped = Problem("run/interrupted", "the run was stopped", why="Ctrl-C, SIGTERM or SIGHUP")
         reused = len(cell_lists.by_key(cells)) - len(wanted) + job.progress.taken
         table = tables.matrix(store, shown, since, computed=job.progress.computed, reused=reused)
         stopped = run_notes.with_kept(stopped, table, _again(path, settings, current.name))

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from onnxsmith.base import folders
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.system import memory_limit
+from onnxsmith.base.system import children, memory_limit
 from onnxsmith.runtimes import _onnxruntime_errors, _onnxruntime_host, _web_package, _wire
 from onnxsmith.runtimes._child import serve
 from onnxsmith.runtimes._hosting import Hosting
@@ -104,7 +104,7 @@ class Host(Hosting[int]):
                 )
             self._folder = folder
             command = [program, str(_SCRIPT), str(_web_package.entry(folder))]
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self._process = children.HERE.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         return self._process
 
 

@@ -1,4 +1,8 @@
-"""Starts and ends child processes with all their descendants, and says why a process ended."""
+"""Starts and ends child processes with all their descendants, and says why a process ended.
+
+A child that `start` starts ends with this process, however that ends: by a kill too. On POSIX, a second small process
+guards it. It waits for the end of a pipe that only this process holds open, and then ends the group of the child.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +42,26 @@ class Children(ABC):
 
     @abstractmethod
     def start(self, words: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
-        """Starts a process as `subprocess.Popen` does, at the head of a group of its own."""
+        """Starts a process as `subprocess.Popen` does, at the head of a group of its own. On POSIX, the group ends when
+        this process ends. The caller has to wait for the process."""
+
+    def run(
+        self, words: Sequence[str], *, timeout: float | None = None, **how: Any
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Runs a program without input until it ends. After `timeout` seconds, or an interrupt, ends it with its
+        descendants.
+
+        Raises:
+            OSError: the program cannot be started.
+            subprocess.TimeoutExpired: it was ended.
+        """
+        process = self.start(words, stdin=subprocess.DEVNULL, **how)
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except BaseException:
+            self.end(process)
+            raise
+        return subprocess.CompletedProcess(words, process.returncode, output, errors)
 
     @abstractmethod
     def kill(self, process: subprocess.Popen[bytes]) -> None:
@@ -68,11 +91,90 @@ class Children(ABC):
         """Returns environment variables that make a child and its libraries write temporary files into `folder`."""
 
 
+_GUARD = ("/bin/sh", "-c", 'read -r group && ! read -r ended && kill -s KILL -- "-$group"')
+"""Kills a group when its standard input ends before the second line."""
+_guarding: set[int] = set()
+"""Holds the ends of the pipes to the guards."""
+
+
+def _after_fork() -> None:
+    """Closes the pipes in a forked process, so that they end with the process that started the guards."""
+    for pipe in _guarding:
+        with suppress(OSError):
+            os.close(pipe)
+    _guarding.clear()
+
+
+if _killpg is not None:
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class _Guarded(subprocess.Popen[bytes]):
+    """A process at the head of a group that ends with this process."""
+
+    def __init__(self, words: Sequence[str], **how: Any) -> None:
+        self._guard = _guard()
+        try:
+            super().__init__(words, **how)
+        except BaseException:
+            self._dismiss(b"")
+            raise
+        if self._guard is not None:
+            _tell(self._guard[1], f"{self.pid}\n".encode())
+
+    def wait(self, timeout: float | None = None) -> int:
+        code = super().wait(timeout)
+        self._dismiss(b"\n")
+        return code
+
+    def poll(self) -> int | None:
+        code = super().poll()
+        if code is not None:
+            self._dismiss(b"\n")
+        return code
+
+    def _dismiss(self, line: bytes) -> None:
+        """Ends the guard. After a second line, it leaves the group alone."""
+        found, self._guard = self._guard, None
+        if found is not None:
+            guard, pipe = found
+            _tell(pipe, line)
+            if pipe in _guarding:  # not in a forked process
+                _guarding.discard(pipe)
+                os.close(pipe)
+                guard.wait()
+
+
+def _guard() -> tuple[subprocess.Popen[bytes], int] | None:
+    """Starts a guard. Returns it, and the end of the pipe from which it reads."""
+    nowhere = subprocess.DEVNULL
+    try:
+        reading, writing = os.pipe()
+    except OSError:  # the limit on open files is reached
+        return None
+    try:
+        how = {"stdin": reading, "stdout": nowhere, "stderr": nowhere, "cwd": "/", "env": {}}
+        guard = subprocess.Popen(_GUARD, start_new_session=True, **how)  # type: ignore[call-overload]
+    except OSError:  # the limit on processes is reached, or there is no shell: the program runs all the same
+        os.close(writing)
+        return None
+    finally:
+        os.close(reading)
+    _guarding.add(writing)
+    return guard, writing
+
+
+def _tell(pipe: int, line: bytes) -> None:
+    if pipe in _guarding:
+        with suppress(OSError):  # the guard was killed
+            os.write(pipe, line)
+
+
 class Groups(Children):
     """POSIX: each child leads its own session, and one signal ends all processes of the session."""
 
     def start(self, words: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(words, start_new_session=True, **how)
+        return _Guarded(words, start_new_session=True, **how)
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         assert _killpg is not None

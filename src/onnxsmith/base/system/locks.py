@@ -4,6 +4,7 @@ for each other."""
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 from abc import ABC, abstractmethod
@@ -28,7 +29,14 @@ class Locks(ABC):
     @abstractmethod
     def hold(self, file: Path) -> int | None:
         """Makes `file` and holds it until `release`, or until the process ends. A process that it forks does not hold
-        the file. Returns None, and makes no file, if the file system has no locks."""
+        the file. Returns None if the file system has no locks.
+
+        Raises:
+            FileNotFoundError: another process removed the folder meanwhile.
+        """
+
+    def remove_unheld(self, file: Path) -> None:  # noqa: B027 — only POSIX makes the file before it is held
+        """Removes what a process left that ended during `hold`, before it held `file`. Raises OSError if it lives."""
 
     def release(self, lock: int) -> None:
         """Gives back what `hold` returned."""
@@ -79,12 +87,20 @@ class FileLocks(Locks):
         try:
             _fcntl.flock(lock, _fcntl.LOCK_EX | _fcntl.LOCK_NB)
             os.rename(unnamed, file)  # noqa: PTH104 — the pair of os.open
-        except OSError:
+        except (BlockingIOError, FileNotFoundError) as error:
             os.close(lock)
-            unnamed.unlink(missing_ok=True)
+            raise FileNotFoundError(errno.ENOENT, "another process removes the folder", str(file)) from error
+        except OSError:  # no locks here; the file stays, so that nobody takes the folder for an empty one
+            os.close(lock)
             return None
         _held.add(lock)
         return lock
+
+    def remove_unheld(self, file: Path) -> None:
+        unnamed = file.with_name(f"{file.name}.new")
+        if unnamed.exists():
+            with self.taken_over(unnamed):
+                unnamed.unlink()
 
     def release(self, lock: int) -> None:
         _held.discard(lock)
@@ -141,6 +157,8 @@ class OpenFiles(Locks):
     def hold(self, file: Path) -> int | None:
         try:
             return os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        except FileNotFoundError:
+            raise
         except OSError:
             return None
 

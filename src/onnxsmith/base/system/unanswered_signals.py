@@ -1,4 +1,4 @@
-"""Ends a process whose native code does not let Python answer Ctrl-C or SIGTERM.
+"""Ends a process whose native code does not let Python answer Ctrl-C, SIGTERM or SIGHUP.
 
 Python runs a handler in the main thread, between two of its instructions. While that thread is in native code, such as
 onnx's checker, no handler runs; and if the native code holds the interpreter's lock, no other thread runs either. But
@@ -25,7 +25,8 @@ _APART = 0.5
 _GONE = 10.0
 """Seconds until the system has removed an ended process. A choice: it has to free its memory."""
 _ANSWER = 0
-_ENDING = (signal.SIGINT, signal.SIGTERM)
+ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+"""The signals that end a command. Windows has no SIGHUP, which a terminal sends when it is closed."""
 _NOTICE = b"onnxsmith: interrupted: native code did not return, so the process was ended\n"
 
 
@@ -96,7 +97,7 @@ HERE: UnansweredSignals = ForkedWatch() if hasattr(os, "fork") else Unwatched()
 def _watch(pipe: int, watched: int, clear: Callable[[Path], object]) -> NoReturn:
     """Waits until the process `watched` ends, or leaves a signal unanswered; then ends it. Never returns."""
     try:
-        for number in _ENDING:  # a terminal sends Ctrl-C to both processes
+        for number in ENDING:  # a terminal sends them to both processes
             signal.signal(number, signal.SIG_IGN)
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1):  # the reader of a pipe must not wait for this process
@@ -128,9 +129,9 @@ def _is_unanswered(pipe: int) -> bool:
             now = time.monotonic()
             if number == _ANSWER:
                 end = None
-            elif number in _ENDING and end is None:
+            elif number in ENDING and end is None:
                 first, end = now, now + _WAIT
-            elif number in _ENDING and now - first > _APART:
+            elif number in ENDING and now - first > _APART:
                 return True
 
 

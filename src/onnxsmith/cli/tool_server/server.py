@@ -22,6 +22,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from onnxsmith._version import __version__
+from onnxsmith.base.system import children, unanswered_signals
 from onnxsmith.cli.tool_server.calls import Calls
 from onnxsmith.cli.tool_server.command_line import Permissions
 from onnxsmith.cli.tool_server.root import Root
@@ -46,8 +47,8 @@ def serve(root: Root, permissions: Permissions, seconds: float, output: TextIO) 
 
 @contextmanager
 def _source() -> Iterator[TextIO]:
-    """Yields what the client writes to standard input. SIGINT and SIGTERM end it as if the client had left: a thread
-    that reads standard input cannot be stopped, and the server would wait for it."""
+    """Yields what the client writes to standard input. SIGINT, SIGTERM and SIGHUP end it as if the client had left:
+    a thread that reads standard input cannot be stopped, and the server would wait for it."""
     inner, outer = socket.socketpair()
 
     def copy() -> None:
@@ -60,7 +61,7 @@ def _source() -> Iterator[TextIO]:
         with suppress(OSError):
             outer.shutdown(socket.SHUT_WR)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, end) for number in unanswered_signals.ENDING}
     threading.Thread(target=copy, daemon=True).start()
     try:
         with inner, inner.makefile("r", encoding="utf-8", errors="replace", newline="\n") as source:
@@ -104,12 +105,10 @@ def instructions(root: Root, permissions: Permissions) -> str:
 
 def _usage() -> dict[str, Any]:
     """Returns the description of the command line, which a process prints: commands do not know their own list."""
-    printed = subprocess.run(
-        [sys.executable, "-P", "-m", "onnxsmith", "--json-usage"],
-        capture_output=True,
-        check=True,
-        stdin=subprocess.DEVNULL,
+    printed = children.HERE.run(
+        [sys.executable, "-P", "-m", "onnxsmith", "--json-usage"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
+    printed.check_returncode()
     usage: dict[str, Any] = json.loads(printed.stdout)
     return usage
 

@@ -121,20 +121,12 @@ def _run(folder: Path, oracle: Oracle, failure: Failure) -> tuple[int, str]:
     """Runs the program. Returns its exit status and output."""
     limit = oracle.bench.time_limit + _GRACE
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "repro.py"],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
         try:
-            code = process.wait(timeout=limit)
+            code = children.HERE.run(
+                [sys.executable, "-P", "repro.py"], timeout=limit, cwd=folder, stdout=output, stderr=subprocess.STDOUT
+            ).returncode
         except subprocess.TimeoutExpired as error:
             raise _unconfirmed(f"repro.py took longer than {limit:g} s") from error
-        finally:
-            process.kill()
-            process.wait()
         output.seek(0)
         said = _neutral(output.read().decode(errors="replace"), folder)
     if not oracle.check.shows(failure, code, said):

@@ -58,24 +58,19 @@ def run(
     """Runs a program in a folder. `memory` limits its private memory, in bytes; 0 is no limit."""
     seconds = _call_limits.patient() or None
     how = {"preexec_fn": functools.partial(memory_limit.HERE.hold, memory)} if memory and os.name == "posix" else {}
-    process = children.HERE.start(
-        [str(word) for word in words],
-        cwd=folder,
-        env={**os.environ, **(variables or {})},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        **how,
-    )
     try:
-        output, errors = process.communicate(timeout=seconds)
+        done = children.HERE.run(
+            [str(word) for word in words],
+            timeout=seconds,
+            cwd=folder,
+            env={**os.environ, **(variables or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **how,
+        )
     except subprocess.TimeoutExpired:
-        children.HERE.end(process)
         return Finished(-1, "", f"it was stopped after {seconds:g} s", late=True)
-    except BaseException:
-        children.HERE.end(process)
-        raise
-    return Finished(process.returncode, output.decode(errors="replace"), errors.decode(errors="replace"))
+    return Finished(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
 
 def replayed(name: str, client: str, finished: Finished, content: Content | None = None) -> BundleCheck:

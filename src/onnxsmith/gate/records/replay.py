@@ -62,18 +62,10 @@ def replayed(record: Record, file: Path, folder: OwnPath) -> Replay:
 def _output(words: list[str], folder: Path) -> str:
     """Runs a program in a folder, and returns what it says."""
     try:
-        process = children.HERE.start(
-            words, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+        done = children.HERE.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     except OSError as error:
         return str(error)
-    try:
-        output, _ = process.communicate()
-    except BaseException:
-        children.HERE.end(process)
-        raise
-    said = output.decode(errors="replace").strip()
-    return said or children.cause_of_end(process.returncode)
+    return done.stdout.decode(errors="replace").strip() or children.cause_of_end(done.returncode)
 
 
 def _failed(record: Record, why: str) -> Exception:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
-import mmap
 import os
 import re
 import shlex
@@ -133,6 +132,8 @@ class Stage:
             return [self.target]
         if keep and self.target.exists():
             _link(self.target, self._before)
+        if self._has_data or self._stale:
+            folders.note(self.folder, self.target, [self._staged_data] if self._has_data else [], self._stale)
         if self._has_data:
             if self._placed_data.exists():
                 raise FileExistsError(
@@ -329,7 +330,7 @@ def _locations(target: Path) -> list[str]:
     if not target.is_file():
         return []
     try:
-        if not _holds(target, b"location"):  # the key under which a tensor names its file
+        if not folders.holds(target, b"location"):  # the key under which a tensor names its file
             return []
         old = onnx.load(target, load_external_data=False)
     except Exception:  # noqa: BLE001 — the file is not a model, so it has no data files
@@ -339,17 +340,8 @@ def _locations(target: Path) -> list[str]:
 
 def _is_needed(data: Path, target: Path) -> bool:
     """Whether another model in the folder of `target` reads the data file, for example a copy of the old model."""
-    name = os.fsencode(data.name)
-    for other in target.parent.glob("*.onnx"):
-        with contextlib.suppress(OSError, ValueError):  # an unreadable or empty file names no data file
-            if not other.samefile(target) and other.is_file() and _holds(other, name):
-                return True
-    return False
-
-
-def _holds(file: Path, text: bytes) -> bool:
-    with file.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return content.find(text) >= 0
+    others = [other for other in target.parent.glob("*.onnx") if os.path.realpath(other) != str(target)]
+    return folders.is_named(data, others)
 
 
 def _link(file: Path, to: Path) -> None:

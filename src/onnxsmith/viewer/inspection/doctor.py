@@ -21,7 +21,7 @@ from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.environment import Environment, Package, Provider
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.system import memory_limit
+from onnxsmith.base.system import children, memory_limit
 from onnxsmith.base.words import several
 
 _CORE = {
@@ -294,10 +294,9 @@ def _web() -> list[Package]:
     number = None
     if node is not None:
         with contextlib.suppress(OSError, subprocess.SubprocessError):  # a broken Node.js counts as missing
-            done = subprocess.run(
-                [node, "--version"], capture_output=True, encoding="utf-8", errors="replace", timeout=20, check=True
-            )
-            number = done.stdout.strip().removeprefix("v")
+            done = children.HERE.run([node, "--version"], timeout=20, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            done.check_returncode()
+            number = done.stdout.decode(errors="replace").strip().removeprefix("v")
     version = None if folder is None else _web_package.version(folder)
     use = "running models as browsers do"
     return [

@@ -265,12 +265,9 @@ class Command(Check):
 
     def _run(self, words: list[str], time_limit: float) -> tuple[int | None, str]:
         try:
-            process = children.HERE.start(  # so that processes of the command end with it
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-            )
+            done = children.HERE.run(words, timeout=time_limit, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        except subprocess.TimeoutExpired:
+            return None, ""
         except (OSError, ValueError) as error:
             raise problem(
                 "reduce/command",
@@ -279,15 +276,7 @@ class Command(Check):
                 why=str(error),
                 fix='give a program with its arguments: --command "python check.py {model}"',
             ) from error
-        try:
-            said, _ = process.communicate(timeout=time_limit)
-        except subprocess.TimeoutExpired:
-            children.HERE.end(process)
-            return None, ""
-        except BaseException:
-            children.HERE.end(process)
-            raise
-        return process.returncode, said.decode(errors="replace")
+        return done.returncode, done.stdout.decode(errors="replace")
 
     def files(self) -> tuple[Path, ...]:
         return tuple(Path(word) for word in self.words if _is_script(word))
