@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import random
 import shlex
@@ -138,7 +140,8 @@ class Line:
     def outputs(self) -> list[str]:
         """Returns the files that the line would write; none if the words are no command."""
         try:
-            return list(command_words.written(application.command(self.words)).values())
+            with contextlib.redirect_stdout(io.StringIO()):  # a word may be --help
+                return list(command_words.written(application.command(self.words)).values())
         except Exception:  # noqa: BLE001 — hostile words make any error here; the run itself says whether it is told
             return []
 

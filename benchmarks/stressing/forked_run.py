@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
 import io
 import os
@@ -69,12 +70,16 @@ class Outcome:
             "escape": "; ".join(self.escapes) or CANARY in self.said,
             "control": _CONTROL.search(self.said),
             "forged": re.search(rf"^{FORGED}.*", self.said, re.MULTILINE),
-            "long": refused and self.said.count("\n") > LINES and f"{self.said.count(chr(10))} lines",
+            "long": refused and not self._is_report() and self.said.count("\n") > LINES and "over 40 lines",
             "target": refused and ", ".join(self.targets),
             "leftover": ", ".join(self.leftovers),
             "input": ", ".join(self.changed),
         }
         return {kind: _told(value) for kind, value in found.items() if value}
+
+    def _is_report(self) -> bool:
+        """Whether a whole report was printed, in JSON or with the table of times."""
+        return self.said.lstrip().startswith("{") or "\nTime\n" in self.said
 
 
 def _told(value: object) -> str:
@@ -87,6 +92,8 @@ def preload() -> None:
         if not any(part in one.name for part in _NATIVE):
             with contextlib.suppress(ImportError):
                 importlib.import_module(one.name)
+    gc.collect()
+    gc.freeze()  # else the first collection of each process would copy all of this memory
 
 
 def run(words: Sequence[str], folder: Path, stdin: Path | None = None) -> Outcome:

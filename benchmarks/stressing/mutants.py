@@ -29,7 +29,7 @@ from stressing.forked_run import KINDS, Outcome
 
 SHARE = 0.6
 """How often a model file is first replaced by a model of another kind. A choice: the usual lines name nodes of `net`."""
-WRITTEN = {"baseline accept", "baseline drop", "baseline record", "fleet run", "fleet bisect", "mcp"}
+WRITTEN = {"baseline accept", "baseline drop", "baseline record", "fleet run", "fleet cell", "fleet bisect", "mcp"}
 """Verbs that change a file which they also read."""
 
 
@@ -79,8 +79,9 @@ def tried(verb: str, number: int, seed: str, prepared: Path, outer: Path) -> tup
     shutil.copytree(prepared, folder, symlinks=True)
     made = mutant(verb, number, seed, folder)
     canaries = list(forked_run.watched(folder))
-    outputs = [one for one in made.line.outputs() if not (folder / one).exists()]
-    files = made.line.files if verb not in WRITTEN else ()
+    named = made.line.outputs()
+    outputs = [one for one in named if not (folder / one).exists()]
+    files = () if verb in WRITTEN else tuple(one for one in made.line.files if one not in named)
     before, known = _state(folder, files), {*os.listdir(folder)}  # noqa: PTH208
     stdin = folder / made.line.stdin if made.line.stdin else None
     outcome = forked_run.run(made.line.words, folder, stdin)

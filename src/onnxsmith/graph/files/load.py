@@ -24,7 +24,7 @@ from google.protobuf.message import DecodeError
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files import external, tensor_validation
-from onnxsmith.graph.structure import function_expansion, name_validation, sparse, utf8_checks
+from onnxsmith.graph.structure import function_expansion, name_validation, node_checks, sparse, utf8_checks
 from onnxsmith.graph.structure.file_change import message_change
 
 PROTOBUF_LIMIT = 2**31 - 1
@@ -105,11 +105,13 @@ def load_broken(source: str | Path) -> ir.Model:
     with no_collection():
         proto, where = _parse(path), str(path)
         _check_versions(proto, where)
+        kinds = name_validation.kinds_in(proto)
+        node_checks.refuse_long(kinds.longest, where)
         tensor_validation.check(proto, where)
         sparse.check_all(proto, where)
         log.addFilter(_silent)
         try:
-            return external.read(proto, path)
+            return external.read(proto, path, kinds)
         except Exception as error:
             raise _unfit(where, error) from error
         finally:
