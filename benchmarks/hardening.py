@@ -1,6 +1,7 @@
 """What hostile files, stops, busy hosts and very large models do to the commands.
 
     python benchmarks/hardening.py load [--nodes 25000 50000 100000] [--runs 2] [--only chain weights …] [--large]
+    python benchmarks/hardening.py mutants [--count 3000] [--seed 2026-11-30] [--only simplify …] [--repeat 17]
 
 Each part has a module of its own in `stressing`, which says what it counts. Exits with 1 if anything failed or is over
 its target.

@@ -84,7 +84,8 @@ CALLS = (
      "clientInfo": {"name": "c", "version": "1"}}},
     {"jsonrpc": "2.0", "method": "notifications/initialized"},
     {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}},
-    {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "inspect", "arguments": {"model": "net.onnx"}}},
+    {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "inspect", "arguments": {
+     "model": "net.onnx"}}},
     {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": "guard", "arguments": {
      "files": ["../canary.onnx", "net.onnx"]}}},
 )  # fmt: skip
@@ -162,7 +163,8 @@ def prepare(folder: Path, call: Callable[[Sequence[str], Path], None]) -> None:
         "net.onnxtxt": TEXT, "net.py": PROGRAM, "patch.toml": PATCH, "plan.toml": PLAN, "target.toml": TARGET,
         "settings.toml": SETTINGS, "replacements.toml": REPLACEMENTS, "labels.txt": "cat\ndog\nbird\nfish\n",
         "keep.txt": "node_conv\nnode_lin*\n", "build.log": "No Op registered for Gelu with domain_version of 17\n",
-        "data.jsonl": '{"text": "a b", "label": 1}\n' * 4, "calls.jsonl": "".join(f"{json.dumps(one)}\n" for one in CALLS),
+        "data.jsonl": '{"text": "a b", "label": 1}\n' * 4,
+        "calls.jsonl": "".join(f"{json.dumps(one)}\n" for one in CALLS),
     }  # fmt: skip
     for name, content in texts.items():
         (folder / name).write_text(content)

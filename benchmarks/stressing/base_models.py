@@ -93,14 +93,16 @@ def functions() -> onnx.ModelProto:
     return onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 20, "my": 1]>
 g (float[batch,3,8,8] x) => (float[batch,3,8,8] y) { relu = my.Act <alpha: float = 0.2> (x) y = my.Twice(relu) }
 <domain: "my", opset_import: ["": 20]> Act <alpha> (a) => (b) { b = LeakyRelu <alpha: float = @alpha> (a) }
-<domain: "my", opset_import: ["": 20, "my": 1]> Twice (a) => (b) { c = my.Act <alpha: float = 0.5> (a) b = Add(c, c) }""")
+<domain: "my", opset_import: ["": 20, "my": 1]> Twice (a) => (b) {
+ c = my.Act <alpha: float = 0.5> (a) b = Add(c, c) }""")
 
 
 def dims() -> onnx.ModelProto:
     """Sizes that are computed, and names of dimensions with operators."""
     return onnx.parser.parse_model(
         f"""{HEAD}
-g (float[batch,3,"h","2*h"] x) => (float[batch,"6*h*h"] y) <int64[1] one = {{-1}}, int64 zero = {{0}}, int64 ten = {{1}}> {{
+g (float[batch,3,"h","2*h"] x) => (float[batch,"6*h*h"] y) <int64[1] one = {{-1}}, 
+int64 zero = {{0}}, int64 ten = {{1}}> {{
 relu = Relu(x) s = Shape(relu) b = Gather(s, zero) r = Range(zero, b, ten) e = Cast <to = 1> (r)
 bs = Unsqueeze(b, z1) sh = Concat <axis = 0> (bs, one) f = Reshape(relu, sh)
 e2 = Unsqueeze(e, o1) y = Add(f, e2) }}""".replace("int64 zero", "int64[1] z1 = {0}, int64[1] o1 = {1}, int64 zero")

@@ -1,4 +1,4 @@
-"""Changes models as a generator of hostile files would: field by field, by the description that protobuf has of them."""
+"""Changes models as a generator of hostile files would: field by field, by the description that protobuf has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXTS = (
     "", " ", ".", "/", "../canary.txt", "a/../../canary.txt", "\0", "nul\0inside", f"x\n{FORGED} done\n", "\r\n",
     "\x1b[2J\x1b]0;t\x07", "\x7f\x08\x9b2J", "\u202e\u2066\u200b\u2028", "\U000e0041", "x" * 5_000, "%s%n{0}{x.y}",
     "[bold]name[/bold]", "`id`$(id)", "'; drop table rows; --", "<script>alert(1)</script>", "-o", "--help", "x", "y",
-    "𝕩", NOT_UTF8, "nan", "1e999", "NULL", "__class__", "\\", '"', "a" * 300 + ".onnx",
+    "\U0001d569", NOT_UTF8, "nan", "1e999", "NULL", "__class__", "\\", '"', "a" * 300 + ".onnx",
 )  # fmt: skip
 INTEGERS = (0, -1, 1, 2, 3, 7, 127, 255, 2**31 - 1, -(2**31), 2**31, 2**32, 2**40, 2**62, 2**63 - 1, -(2**63))
 FLOATS = (0.0, -0.0, float("nan"), float("inf"), -float("inf"), 1e-45, 3.4e38)

@@ -51,5 +51,5 @@ def check_bodies(node: onnx.NodeProto, described: str, place: str) -> None:
 
 
 def _has_lengths(node: onnx.NodeProto, what: str, wanted: int, count: int) -> bool:
-    """Whether the missing input is the first one of a Scan of opset 8, the lengths of sequences, which no body takes."""
+    """Whether the missing input is the first one of a Scan of opset 8: lengths of sequences, which no body takes."""
     return node.op_type == "Scan" and what == "input" and wanted - count == 1
