@@ -101,7 +101,7 @@ def dims() -> onnx.ModelProto:
     """Sizes that are computed, and names of dimensions with operators."""
     return onnx.parser.parse_model(
         f"""{HEAD}
-g (float[batch,3,"h","2*h"] x) => (float[batch,"6*h*h"] y) <int64[1] one = {{-1}}, 
+g (float[batch,3,"h","2*h"] x) => (float[batch,"6*h*h"] y) <int64[1] one = {{-1}},
 int64 zero = {{0}}, int64 ten = {{1}}> {{
 relu = Relu(x) s = Shape(relu) b = Gather(s, zero) r = Range(zero, b, ten) e = Cast <to = 1> (r)
 bs = Unsqueeze(b, z1) sh = Concat <axis = 0> (bs, one) f = Reshape(relu, sh)

@@ -3,8 +3,9 @@
 Each mutant is a command line of a verb (`base_files.py`; every verb in turn), and one of its files changed: a model
 field by field (`model_mutations.py`), other files by their format (`file_mutations.py`). It runs in a forked process,
 in a copy of the folder. A run must not print a traceback, an unexpected error, a control character or a line that a
-name in a file made; die of a signal; end with a status over 3; take too long or hold too much (`forked_run.py`); read or write outside
-its folder; print over 40 lines for a refusal; leave a target after a refusal, a hidden file, or a changed input.
+name in a file made; die of a signal; end with a status over 3; take too long or hold too much (`forked_run.py`); read
+or write outside its folder; print over 40 lines for a refusal; leave a target after a refusal, a hidden file, or a
+changed input.
 
 The same seed and number give the same mutant: `--repeat NUMBER` runs one again, prints its output and keeps its folder.
 """
