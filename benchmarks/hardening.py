@@ -3,6 +3,7 @@
     python benchmarks/hardening.py load [--nodes 25000 50000 100000] [--runs 2] [--only chain weights …] [--large]
     python benchmarks/hardening.py hosts [--calls 200] [--only plain threads fork spawn loader asyncio jupyter prefork]
     python benchmarks/hardening.py stops [--count 400] [--seed 2026-11-30] [--only VERB …]
+    python benchmarks/hardening.py mutants [--count 3000] [--seed 2026-11-30] [--only simplify …] [--repeat 17]
 
 Each part has a module of its own in `stressing`, which says what it counts. Exits with 1 if anything failed or is over
 its target.
@@ -13,9 +14,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from stressing import hosts, load, stops
+from stressing import hosts, load, mutants, stops
 
-PARTS = {"hosts": hosts, "load": load, "stops": stops}
+PARTS = {"hosts": hosts, "load": load, "mutants": mutants, "stops": stops}
 
 
 def main() -> None:

@@ -21,11 +21,13 @@ from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.written_files import Written
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.cli import application
 from onnxsmith.cli.application import app
 from onnxsmith.cli.render.report_files import Pages, write
 from onnxsmith.graph.files.save import disk_problems, save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.viewer.view import view
+from tests import gallery
 
 MODEL = '<ir_version: 10, opset_import: ["": 20]> g (float[N] x) => (float[N] y) { y = Neg(x) }'
 REPORT = Report("inspect", Verdict.DONE, (Written({}, "nothing"),), headline="m")
@@ -131,3 +133,17 @@ def test_a_name_that_is_too_long_with_its_data(tmp_path: Path) -> None:
         save(model, tmp_path / f"{'n' * 250}.onnx", external_data=True)
     assert caught.value.problem.fix == "give a shorter path"
     assert save(model, tmp_path / f"{'n' * 250}.onnx") == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", ["--report", "--html", "--view", "--record"])
+@pytest.mark.parametrize("path", [".", "..", "/", "folder", ""])
+def test_the_path_of_a_page_or_report_is_that_of_a_folder(tmp_path: Path, option: str, path: str) -> None:
+    if not path and option != "--report":
+        return  # an option with an empty path is not given
+    with gallery.inside(tmp_path, {}):
+        Path("folder").mkdir()
+        Path("m.onnxtxt").write_text(MODEL)
+        text, status = gallery.called(application.main, ["simplify", "m.onnxtxt", "-o", "n.onnx", option, path])
+        assert status == 2
+        assert text.startswith("save/not-a-file: the output path is that of a folder\n")
+        assert not Path("n.onnx").exists()

@@ -54,6 +54,8 @@ def test_what_does_not_nest_deep_is_read() -> None:
         RuntimeError("can't start new thread"),
         RuntimeError("std::bad_alloc"),
         ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+        ValueError("array is too big; `arr.size * arr.dtype.itemsize` is larger than the maximum possible size."),
+        ValueError("Maximum allowed dimension exceeded"),
     ],
 )
 def test_a_lack_of_memory_is_a_problem(error: Exception) -> None:

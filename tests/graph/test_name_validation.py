@@ -202,3 +202,29 @@ def test_a_text_that_is_no_text_is_refused(place: str, refused: Refused, tmp_pat
     with refused("model/invalid") as refusal:
         load(path)
     assert "is not UTF-8" in refusal.problem.what
+
+
+LOOP = (
+    "y = Loop(n, c, x) <body = b (int64 i, bool on, float v) => (bool go, float w) {{ go = Identity(on) w = Neg(v) }}>"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("y, z" + LOOP[1:], "the body of Loop -> y has 2 outputs, but the node needs 3"),
+        (LOOP.replace("c, x", "c, x, x"), "the body of Loop -> y has 3 inputs, but the node needs 4"),
+        (
+            "y, z = " + BRANCHES.format(then="p = Neg(x)")[4:],
+            "the then_branch of If -> y has 1 output, but the node needs 2",
+        ),
+        (
+            "y, z = Scan<num_scan_inputs = 1, body = b (float v) => (float w) {{ w = Neg(v) }}>(x)",
+            "the body of Scan -> y has 1 output, but the node needs 2",
+        ),
+    ],
+)
+def test_a_body_with_fewer_ports_than_its_node(refused: Refused, text: str, what: str) -> None:
+    with refused("model/invalid") as refusal:
+        from_text(graph(text.replace("{{", "{").replace("}}", "}"), "int64 n, bool c, float x"))
+    assert refusal.problem.what == what

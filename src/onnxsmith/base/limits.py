@@ -11,8 +11,12 @@ from pathlib import Path
 from onnxsmith.base import devices
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 
-_SHORTAGE = re.compile(r"std::bad_alloc|can't start new thread|failed to map segment from shared object")
-"""Matches messages of libraries and of the loader that say that memory ran out."""
+_SHORTAGE = re.compile(
+    r"std::bad_alloc|can't start new thread|failed to map segment from shared object"
+    r"|^array is too big|^Maximum allowed (?:dimension|size) exceeded"
+)
+"""Matches messages of libraries and of the loader that say that memory ran out, and those of numpy for an array that no
+memory could hold."""
 
 
 def problem_of(error: BaseException) -> Problem | None:

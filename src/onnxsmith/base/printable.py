@@ -69,6 +69,17 @@ def printable(text: str) -> str:
     return _UNUSUAL.sub(_escaped, _QUOTED.sub(_in_shell, text))
 
 
+def one_line(text: str) -> str:
+    """Returns a text that stands on one line, such as a name in a table, with each line break as its escape. Otherwise
+    a name could print a line that looks like one of the report."""
+    return text.replace("\n", r"\n")
+
+
+def below(text: str) -> str:
+    """Returns a text of several lines so that its further lines stand indented below their label."""
+    return text.replace("\n", "\n    ")
+
+
 def json_printable(text: str) -> str:
     """Returns a text in JSON with every hidden character as `\\uXXXX`, which means the same."""
     return _UNUSUAL.sub(lambda one: json.dumps(one[0])[1:-1] if _is_hidden(one[0]) else one[0], text)

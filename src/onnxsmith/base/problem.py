@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from onnxsmith.base.printable import printable
+from onnxsmith.base.printable import below, one_line, printable
 from onnxsmith.base.remedies import Remedy, remedies
 from onnxsmith.base.short_traceback import user_lines
 
@@ -39,13 +39,13 @@ class Problem:
         return remedies(self.fix, self.tried)
 
     def __str__(self) -> str:
-        lines = [f"{self.id}: {self.what}", *(f"  {label}: {text}" for label, text in self.details())]
+        lines = [f"{self.id}: {one_line(self.what)}", *(f"  {label}: {text}" for label, text in self.details())]
         return printable("\n".join(lines))
 
     def details(self) -> list[tuple[str, str]]:
         """Returns the labelled lines below the first one, without empty ones. The label of a fix says whether it was
         tried, if it can be pasted."""
-        labelled = (("where", self.where), ("why", self.why), (self._fix_label(), _on_lines(self.fix)))
+        labelled = (("where", one_line(self.where)), ("why", below(self.why)), (self._fix_label(), _on_lines(self.fix)))
         return [(label, text) for label, text in labelled if text]
 
     def _fix_label(self) -> str:

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table as RichTable
 
-from onnxsmith.base.printable import LINE, VERBATIM, limited, paragraph, printable
+from onnxsmith.base.printable import LINE, VERBATIM, limited, one_line, paragraph, printable
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Block, Chart, Facts, Intervals, Part, Plot, Report, Table, Text, Tone
 from onnxsmith.base.report.verdict import Verdict
@@ -192,7 +192,7 @@ def _is_summarised(part: Part) -> bool:
 
 def _print_headline(report: Report, console: Console) -> None:
     if report.headline:
-        console.print(f"[{_VERDICTS[report.verdict]}]{_literal(report.headline)}[/]", soft_wrap=True)
+        console.print(f"[{_VERDICTS[report.verdict]}]{_literal(one_line(report.headline))}[/]", soft_wrap=True)
 
 
 def _print_grid(rows: Sequence[tuple[str, str]], console: Console, above: str = "") -> None:
@@ -248,7 +248,7 @@ def _more(count: int, noun: str) -> str:
 
 def show_problem(found: Problem, console: Console) -> None:
     """Prints a problem. Lines are not wrapped, so that commands in them can be pasted."""
-    console.print(f"[bold red]{_literal(found.id)}[/]: {_literal(found.what)}", soft_wrap=True)
+    console.print(f"[bold red]{_literal(found.id)}[/]: {_literal(one_line(found.what))}", soft_wrap=True)
     for label, text in found.details():
         shown = escape(limited(text, LINE)) if label.startswith("fix") else _literal(text)  # a fix may be a program
         console.print(f"  [dim]{label}:[/] {shown}", soft_wrap=True)
@@ -271,21 +271,21 @@ def _grid(rows: Sequence[tuple[str, str]]) -> RichTable:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for label, value in rows:
-        grid.add_row(_literal(label), _literal(value))
+        grid.add_row(_literal(one_line(label)), _literal(one_line(value)))
     return grid
 
 
 def _table(block: Table, most: int | None) -> RenderableType:
     table = WholeHeadings(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for index, head in enumerate(block.head):
-        table.add_column(_literal(head), justify="right" if index in block.right else "left", overflow="fold")
+        table.add_column(_literal(one_line(head)), justify="right" if index in block.right else "left", overflow="fold")
     is_whole = most is None or block.rows_in_terminal is None
     order: Sequence[int] = range(len(block.rows)) if is_whole else block.rows_in_terminal or ()
     if most is not None and len(order) > most and not block.is_key:
         order = sorted(list(dict.fromkeys((*block.worst_first, *order)))[:most]) if block.worst_first else order[:most]
     rows = [block.rows[index] for index in order]
     for row in rows:
-        table.add_row(*(_literal(_cut(cell, 0 if most is None else block.longest)) for cell in row))
+        table.add_row(*(_literal(_cut(one_line(cell), 0 if most is None else block.longest)) for cell in row))
     if len(rows) == len(block.rows):
         return table
     return Group(table, _more(len(block.rows) - len(rows), "row"))

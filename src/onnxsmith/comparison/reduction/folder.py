@@ -123,7 +123,12 @@ def _run(folder: Path, oracle: Oracle, failure: Failure) -> tuple[int, str]:
     with tempfile.TemporaryFile() as output:
         try:
             code = children.HERE.run(
-                [sys.executable, "-P", "repro.py"], timeout=limit, cwd=folder, stdout=output, stderr=subprocess.STDOUT
+                [sys.executable, "-P", "repro.py"],
+                timeout=limit,
+                cwd=folder,
+                env={**os.environ, **children.SILENT},
+                stdout=output,
+                stderr=subprocess.STDOUT,
             ).returncode
         except subprocess.TimeoutExpired as error:
             raise _unconfirmed(f"repro.py took longer than {limit:g} s") from error

@@ -63,7 +63,7 @@ def run(
             [str(word) for word in words],
             timeout=seconds,
             cwd=folder,
-            env={**os.environ, **(variables or {})},
+            env={**os.environ, **children.SILENT, **(variables or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             **how,

@@ -24,7 +24,7 @@ from google.protobuf.message import DecodeError
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.files import external, tensor_validation
-from onnxsmith.graph.structure import function_expansion, name_validation, sparse, utf8_checks
+from onnxsmith.graph.structure import function_expansion, name_validation, node_checks, sparse, utf8_checks
 from onnxsmith.graph.structure.file_change import message_change
 
 PROTOBUF_LIMIT = 2**31 - 1
@@ -111,11 +111,13 @@ def load_broken(source: str | Path) -> ir.Model:
     with no_collection():
         proto, where = _parse(path), str(path)
         _check_versions(proto, where)
+        kinds = name_validation.kinds_in(proto)
+        node_checks.refuse_long(kinds.longest, where)
         outside = tensor_validation.check(proto, where)
         sparse.check_all(proto, where)
         log.addFilter(silent)
         try:
-            return external.read(proto, path, outside=outside)
+            return external.read(proto, path, kinds, outside=outside)
         except Exception as error:
             raise _unfit(where, error) from error
         finally:
@@ -320,6 +322,15 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
     known = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": onnx.defs.onnx_ml_opset_version()}
     for imports in (proto.opset_import, *(function.opset_import for function in proto.functions)):
         versions = {(_domain(imported), imported.version) for imported in imports}
+        for domain, version in sorted(versions):
+            if not 0 <= version < 2**31:  # onnx reads a version as an int
+                raise problem(
+                    "model/invalid",
+                    f"the file imports version {version} of the operator set {domain or 'ai.onnx'}",
+                    where=where,
+                    why="versions are positive numbers of at most 31 bits",
+                    fix="export the model again",
+                )
         for domain, version in sorted(versions):
             if version > known.get(domain, version):
                 raise problem(

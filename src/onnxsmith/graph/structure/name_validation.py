@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import onnx
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.graph.structure import utf8_checks
+from onnxsmith.graph.structure import node_checks, utf8_checks
 from onnxsmith.graph.structure.file_change import file_of, message_change
 
 
@@ -37,6 +37,7 @@ def check(proto: onnx.ModelProto, where: str) -> Kinds:
     """
     utf8_checks.refuse_bad(proto, where)
     kinds = kinds_in(proto)
+    node_checks.refuse_long(kinds.longest, where)
     _refuse_what_would_be_lost(kinds, where)
     _check_graph(proto.graph, (), where)
     _refuse_twice([(f.domain, f.name, f.overload) for f in proto.functions], "function", where)
@@ -59,6 +60,8 @@ class Kinds:
     """Says whether a node has device configurations."""
     lost: tuple[str, ...]
     """Names the parts that neither onnx-ir nor `carried_fields.py` keeps, though a run may need them."""
+    longest: str
+    """Is the longest name of an operator or a domain."""
 
 
 _SPARSE = (onnx.AttributeProto.SPARSE_TENSOR, onnx.AttributeProto.SPARSE_TENSORS)
@@ -70,11 +73,13 @@ def kinds_in(proto: onnx.ModelProto) -> Kinds:
     """Returns the special parts of a message's nodes, also in subgraphs and functions."""
     sparse = devices = False
     lost: dict[str, None] = {}
+    longest = max((one.domain for one in proto.opset_import), key=len, default="")
     holders: list[onnx.GraphProto | onnx.FunctionProto] = [proto.graph, *proto.functions]
     for holder in holders:  # the list grows during the walk
         sparse = sparse or (isinstance(holder, onnx.GraphProto) and len(holder.sparse_initializer) > 0)
         for node in holder.node:
             devices = devices or len(node.device_configurations) > 0
+            longest = max(longest, node.op_type, node.domain, key=len)
             for attribute in node.attribute:
                 kind = attribute.type
                 if kind == _GRAPH:
@@ -84,7 +89,7 @@ def kinds_in(proto: onnx.ModelProto) -> Kinds:
                 elif kind in _ODD:
                     sparse = sparse or kind in _SPARSE
                     lost.update(dict.fromkeys(_not_carried(node, attribute)))
-    return Kinds(sparse, devices, tuple(lost))
+    return Kinds(sparse, devices, tuple(lost), longest)
 
 
 def _refuse_what_would_be_lost(kinds: Kinds, where: str) -> None:
@@ -257,6 +262,7 @@ def _check_nodes(scopes: tuple[_Scope, ...], place: str) -> None:
                 why="a node has each attribute once",
             )
         if node.attribute:
+            node_checks.check_bodies(node, describe(node), place)
             for inner in subgraphs(node):
                 _check_graph(inner, scopes, place)
         for name in node.output:
