@@ -169,8 +169,9 @@ def _recorded(line: Line, world: Path, work: Path) -> Line:
             break
     names = {name for run in runs for name in stop_places.changed(line.before, run)}
     line.outputs = {name: [run.get(name) for run in runs] for name in sorted(names)}
-    for name in names & REPORTS:  # the report of a stopped command is another one
-        line.outputs[name].append("of another run")
+    for name in names:  # a stopped command has another report, or other cells; a baseline keeps the data of two texts
+        if name in REPORTS or name.endswith((".zip", "-cells")):
+            line.outputs[name].append(stop_places.OTHER)
     line.why_not = said[-300:] if line.status > 1 else "" if names else "it writes nothing"
     return line
 

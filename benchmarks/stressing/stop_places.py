@@ -106,6 +106,8 @@ PARTS = {".data", ".sqlite-wal", ".sqlite-shm", ".sqlite-journal"}
 Found = str | dict[str, str] | None
 """A digest of a file; the digests of the files of a folder; None for nothing."""
 BROKEN = "broken"
+OTHER = "another whole file"
+"""Says that an output need not be one of the recorded ones, only whole."""
 
 
 def is_whole(file: Path) -> bool:
@@ -170,6 +172,9 @@ def fault(now: Found, old: Found, new: list[Found]) -> str:
         return ""
     if now is None:
         return "lost"
+    if new[-1] == OTHER:
+        digests = now.values() if isinstance(now, dict) else [now]
+        return "torn" if any(one.startswith(BROKEN) for one in digests) else ""
     if isinstance(now, str):
         return "torn" if now.startswith(BROKEN) or new[0] == new[-1] else ""
     first, last = new[0], new[-1]
