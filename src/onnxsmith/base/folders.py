@@ -253,11 +253,16 @@ def _give_up(folder: Path, lock: int | None) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Removes the folder as far as possible. rmtree fails near the limit on open files; a plain loop needs one."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Removes the folder as far as possible. The lock file goes last: a process that is stopped here leaves a folder
+    that the next one removes."""
     with contextlib.suppress(OSError):
-        for name in os.listdir(folder):  # noqa: PTH208 — keeps names that are not UTF-8 as they are
-            (folder / name).unlink()
+        for name in sorted(os.listdir(folder), key=lambda name: name == _LOCK):  # noqa: PTH208 — keeps names that are not UTF-8 as they are
+            with contextlib.suppress(OSError):
+                entry = folder / name
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry, ignore_errors=True)
+                else:
+                    entry.unlink()
         folder.rmdir()
 
 
