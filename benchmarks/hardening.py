@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from stressing import load
+from stressing import load, mutants
 
-PARTS = {"load": load}
+PARTS = {"load": load, "mutants": mutants}
 
 
 def main() -> None:

@@ -75,7 +75,7 @@ def test_conditions(tmp_path: Path, conditions: str, left: str) -> None:
         ("where = { x = { name = 2 } }", "edit/where", "name is 2"),
         ("where = { x = { attributes = 2 } }", "edit/where", "attributes is 2"),
         ("where = { x = 2 }", "edit/where", "not a table"),
-        ("where = [2]", "edit/where", "`where` is [2], not a table"),
+        ("where = [2]", "edit/step-argument", "where of replace is a table, not '[2]'"),
         ('where = { x = { op = "Relu" } }', "edit/no-match", "none (x is not the output of a node)"),
         ("cuont = 2", "edit/step-argument", "write count in place of cuont"),
     ],

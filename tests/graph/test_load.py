@@ -177,6 +177,16 @@ def test_garbage_is_refused(tmp_path: Path, data: bytes) -> None:
         load(written(tmp_path, data))
 
 
+@pytest.mark.parametrize("domain", ["", "ai.onnx.ml", "com.example"])
+@pytest.mark.parametrize("version", [-1, 2**31, 2**40, -(2**63)])
+def test_a_version_that_onnx_cannot_read(tmp_path: Path, refused: Refused, domain: str, version: int) -> None:
+    graph = parser.parse_graph("g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, version)])
+    with refused("model/invalid") as refusal:
+        load(written(tmp_path, model.SerializeToString()))
+    assert f"version {version} of the operator set {domain or 'ai.onnx'}" in refusal.problem.what
+
+
 @given(data=st.binary(min_size=1, max_size=300))
 def test_random_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     with pytest.raises(OnnxsmithError):

@@ -7,12 +7,17 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.comparison.reduction import folder
+from onnxsmith.comparison.reduction.checks.base import Failure
+from onnxsmith.deployment.bundles import clients
 from onnxsmith.runtimes._child import Child, serve
 from onnxsmith.runtimes.base import Outputs, Value
 from tests.conftest import Refused
@@ -23,6 +28,8 @@ def misbehave(request: dict[str, Any], values: dict[str, Value]) -> tuple[dict[s
     match request["do"]:
         case "echo":
             return {"said": request.get("say")}, values
+        case "variable":
+            return {"said": os.environ.get(request["name"])}, {}
         case "signal":
             os.write(2, b"last words\n")
             os.kill(os.getpid(), request["number"])
@@ -61,6 +68,17 @@ def child() -> Iterator[Child]:
     made = Child(__name__, "main", what="the test's child")
     yield made
     made.close()
+
+
+def test_no_program_that_loads_a_runtime_sends_anything(child: Child, tmp_path: Path) -> None:
+    """onnxruntime 1.32 reports its use to its maker as soon as it is imported, unless this variable is set."""
+    name = "ORT_DISABLE_TELEMETRY"
+    assert child.ask({"do": "variable", "name": name})[0] == {"said": "1"}
+    program = f"import os; print(os.environ[{name!r}])"
+    assert clients.run([sys.executable, "-c", program], folder=tmp_path).output == "1\n"
+    (tmp_path / "repro.py").write_text(program)
+    oracle: Any = SimpleNamespace(bench=SimpleNamespace(time_limit=60), check=SimpleNamespace(shows=lambda *_: True))
+    assert folder._run(tmp_path, oracle, Failure("", frozenset())) == (0, "1\n")
 
 
 def test_values_come_back(child: Child) -> None:

@@ -65,6 +65,24 @@ def refuse(path: str | Path, *, streams: bool = True) -> None:
     )
 
 
+def refuse_folder(path: str, ending: str) -> None:
+    """Raises if an output that is a file would be written to the path of a folder. `ending` is a usual extension of the
+    file.
+
+    Raises:
+        OnnxsmithError: `save/not-a-file`.
+    """
+    target = Path(path)
+    if not target.name or target.is_dir():
+        raise problem(
+            "save/not-a-file",
+            "the output path is that of a folder",
+            where=path,
+            why="this output is a file",
+            fix=f"give the path of a file in it, such as {shlex.quote(str(target / f'new{ending}'))}",
+        )
+
+
 def _refuse_too_long(path: Path) -> None:
     try:
         path.lstat()

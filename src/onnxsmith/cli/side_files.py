@@ -54,6 +54,8 @@ class SideFiles:
         """
         for path in self._outputs(command):
             devices.refuse(path)
+        for path in self._beside():
+            devices.refuse_folder(path, ".html" if path in (self.html, self.view) else ".json")
         fields = {field: getattr(command, field.name) for field in dataclasses.fields(command)}  # type: ignore[arg-type]
         writes = [value for field, value in fields.items() if field.metadata.get("writes") and value]
         beside = self._beside()

@@ -75,7 +75,7 @@ class Selecting:
         Raises:
             OnnxsmithError: `edit/no-match` with the nearest names.
         """
-        if isinstance(selector, list | tuple):
+        if isinstance(selector, list | tuple) and selector:
             return list(dict.fromkeys(node for one in selector for node in self.nodes(one)))
         if isinstance(selector, NodeHandle | ir.Node):
             return [self._own(selector if isinstance(selector, ir.Node) else selector.node)]
@@ -106,7 +106,7 @@ class Selecting:
         Raises:
             OnnxsmithError: `edit/no-match` with the nearest names; `edit/selector`.
         """
-        if isinstance(selector, list | tuple):
+        if isinstance(selector, list | tuple) and selector:
             return list(dict.fromkeys(value for one in selector for value in self.tensors(one, takes)))
         if isinstance(selector, TensorHandle):
             return [selector.value]

@@ -35,6 +35,7 @@ from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.words import pasted
+from onnxsmith.editor import field_types
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph.files import array_files
@@ -111,6 +112,11 @@ def make(name: str, given: tuple[Any, ...], fields: Mapping[str, Any], where: st
     if missing:
         fix = f"add {', '.join(f'{one} = …' for one in missing)}; `onnxsmith edit` says what it is"
         raise _argument(name, f"{name} needs {', '.join(missing)}", allowed, where, fix)
+    for key, value in named.items():
+        if wanted := field_types.expected(kind, key, value):
+            field = key.rstrip("_")
+            what = f"{field} of {name} is {wanted}, not {str(value)[:60]!r}"
+            raise _argument(name, what, allowed, where, f"correct {field}; `onnxsmith edit` says what it is")
     return kind(**named)
 
 

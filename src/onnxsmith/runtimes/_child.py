@@ -84,7 +84,12 @@ class Child:
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", boot],
             # Libraries leave files in the cache and temporary folders: these folders are deleted with the child.
-            env={**os.environ, "XDG_CACHE_HOME": str(self.cache), **children.HERE.temporary(str(self.cache))},
+            env={
+                **os.environ,
+                **children.SILENT,
+                "XDG_CACHE_HOME": str(self.cache),
+                **children.HERE.temporary(str(self.cache)),
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,

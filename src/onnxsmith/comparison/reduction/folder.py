@@ -124,6 +124,7 @@ def _run(folder: Path, oracle: Oracle, failure: Failure) -> tuple[int, str]:
         process = subprocess.Popen(
             [sys.executable, "-P", "repro.py"],
             cwd=folder,
+            env={**os.environ, **children.SILENT},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

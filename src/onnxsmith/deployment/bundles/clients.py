@@ -61,7 +61,7 @@ def run(
     process = children.HERE.start(
         [str(word) for word in words],
         cwd=folder,
-        env={**os.environ, **(variables or {})},
+        env={**os.environ, **children.SILENT, **(variables or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -320,6 +320,15 @@ def _check_versions(proto: onnx.ModelProto, where: str) -> None:
     for imports in (proto.opset_import, *(function.opset_import for function in proto.functions)):
         versions = {(_domain(imported), imported.version) for imported in imports}
         for domain, version in sorted(versions):
+            if not 0 <= version < 2**31:  # onnx reads a version as an int
+                raise problem(
+                    "model/invalid",
+                    f"the file imports version {version} of the operator set {domain or 'ai.onnx'}",
+                    where=where,
+                    why="versions are positive numbers of at most 31 bits",
+                    fix="export the model again",
+                )
+        for domain, version in sorted(versions):
             if version > known.get(domain, version):
                 raise problem(
                     "model/opset-too-new",

@@ -65,6 +65,21 @@ class Schema:
         """Returns the formal name of the output at a position."""
         return _name(self.outputs, index)
 
+    def misfit(self, node: ir.Node) -> str:
+        """Returns the reason for which a node is no node of this operator; "" if it is one."""
+        for name in self.required:
+            if name not in node.attributes:
+                return f"it has no attribute `{name}`"
+        for name, attribute in node.attributes.items():
+            kind = self.attributes.get(name, attribute.type)
+            if attribute.type != kind:
+                return f"its attribute `{name}` is {attribute.type.name}, not {kind.name}"
+        for index, formal in enumerate(self.inputs):
+            needed = not formal.optional and (not formal.variadic or formal.least > 0)
+            if needed and (index >= len(node.inputs) or node.inputs[index] is None):
+                return f"it has no operand `{formal.name}`"
+        return ""
+
 
 def find(op_type: str, domain: str, version: int) -> Schema | None:
     """Returns the schema in force at `version` of `domain`, or None when the installed onnx has none.

@@ -114,8 +114,9 @@ def _changed(
     node: ir.Node, newer: schema.Schema, version: int, target: int, write: Inserter
 ) -> tuple[list[ir.Node], int, str]:
     """Undoes one change. Returns the new nodes, their opset, and the reason if undoing is impossible."""
+    if reason := newer.misfit(node):
+        return [], 0, reason
     older = _find(node.op_type, "", newer.since - 1)
-    reason = ""
     if older is not None and not older.deprecated:
         change = lowerings().get((node.op_type, newer.since))
         reason = change.lower(node, write) if change is not None else ""

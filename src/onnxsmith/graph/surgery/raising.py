@@ -97,7 +97,9 @@ def _changed(node: ir.Node, since: int, write: Inserter) -> str:
     older, newer = _find(node.op_type, "", since - 1), _find(node.op_type, "", since)
     if older is None:
         return ""  # an operator that is newer than the model's opset is read in its first form
-    reason = "" if change is None else change.rewrite(node, write)
+    reason = older.misfit(node)
+    if not reason and change is not None:
+        reason = change.rewrite(node, write)
     if reason or node.graph is None or newer is None:
         return reason
     return _refused(node, newer) or _write_defaults(node, older, newer)

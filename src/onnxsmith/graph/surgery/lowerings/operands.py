@@ -119,6 +119,8 @@ class ConstantValues(Lowering):
     operators: ClassVar[dict[str, int]] = {"Constant": 12}
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
+        if not node.attributes:
+            return "it has no value"
         name, attribute = next(iter(node.attributes.items()))
         if attribute.is_ref():
             return f"`{name}` refers to an attribute of the function"
