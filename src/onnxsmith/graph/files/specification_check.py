@@ -64,7 +64,8 @@ def check(
 
     The checks are onnx's own (`onnx.checker`, strict shape inference). `file` is the file that the model was just
     loaded from: the checks then read it, unless it has external data. Without `file` they read `message`, the light
-    message of the model, which they change; without `message` they make it. External data is not checked again: loading checked it.
+    message of the model, which they change; without `message` they make it. External data is not checked again:
+    loading checked it.
 
     Raises:
         OnnxsmithError: `model/invalid` with the checker's reason.
