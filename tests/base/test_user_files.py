@@ -73,3 +73,12 @@ def test_a_removed_current_folder_is_a_problem(tmp_path: Path, monkeypatch: pyte
     assert found.id == "run/no-current-folder"
     monkeypatch.chdir(tmp_path)
     assert limits.problem_of(caught.value) is None
+
+
+def test_an_integer_of_over_64_bits_is_refused() -> None:
+    assert user_files.parse_json(f"[{2**64 - 1}, {-(2**63)}]") == [2**64 - 1, -(2**63)]
+    for number in (2**64, -(2**63) - 1, 10**400):
+        with pytest.raises(ValueError, match="64 are allowed"):
+            user_files.parse_toml(f"a = [{{ b = {number} }}]")
+        with pytest.raises(ValueError, match="64 are allowed"):
+            user_files.parse_json(f'{{"a": [{number}]}}')
