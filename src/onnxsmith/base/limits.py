@@ -11,8 +11,11 @@ from pathlib import Path
 from onnxsmith.base import devices
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 
-_SHORTAGE = re.compile(r"std::bad_alloc|can't start new thread|failed to map segment from shared object")
-"""Matches messages of libraries and of the loader that say that memory ran out."""
+_SHORTAGE = re.compile(
+    r"std::bad_alloc|can't start new thread|failed to map segment from shared object|"
+    "array is too big|Maximum allowed dimension exceeded|maximum supported dimension for an ndarray"
+)
+"""Matches messages of libraries and of the loader that say that memory ran out, or that no memory can hold an array."""
 
 
 def problem_of(error: BaseException) -> Problem | None:

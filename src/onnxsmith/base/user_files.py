@@ -1,5 +1,5 @@
-"""Opens the files that users give, and reads texts, TOML and JSON. Refuses pipes and devices. Sizes and depths of texts,
-and integers in them, have bounds, and all that is wrong with a file is an `OSError` or a `ValueError`."""
+"""Opens the files that users give, and reads texts, TOML and JSON. Refuses pipes and devices. Sizes and depths of
+texts, and integers in them, have bounds, and all that is wrong with a file is an `OSError` or a `ValueError`."""
 
 from __future__ import annotations
 
