@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from onnxsmith.base import limits, user_files
+from onnxsmith.base.problem import OnnxsmithError
+from onnxsmith.graph.structure import dim_ranges
 
 
 def test_a_text_may_begin_with_a_mark(tmp_path: Path) -> None:
@@ -75,3 +78,27 @@ def test_a_removed_current_folder_is_a_problem(tmp_path: Path, monkeypatch: pyte
     assert found.id == "run/no-current-folder"
     monkeypatch.chdir(tmp_path)
     assert limits.problem_of(caught.value) is None
+
+
+def test_an_integer_of_over_64_bits_is_refused() -> None:
+    assert user_files.parse_json(f"[{2**64 - 1}, {-(2**63)}]") == [2**64 - 1, -(2**63)]
+    for number in (2**64, -(2**63) - 1, 10**400):
+        with pytest.raises(ValueError, match="64 are allowed"):
+            user_files.parse_toml(f"a = [{{ b = {number} }}]")
+        with pytest.raises(ValueError, match="64 are allowed"):
+            user_files.parse_json(f'{{"a": [{number}]}}')
+
+
+@pytest.mark.parametrize("shape", [(2**62, 3), (2**63 - 1,), (1,) * 65])
+def test_an_array_that_no_memory_holds_is_a_problem(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"too big|imension") as raised:
+        np.random.default_rng(0).standard_normal(shape)
+    found = limits.problem_of(raised.value)
+    assert found is not None
+    assert found.id == "run/no-memory"
+
+
+def test_a_size_over_int64_is_refused() -> None:
+    assert dim_ranges.read(["n=9223372036854775807"]) == {"n": 2**63 - 1}
+    with pytest.raises(OnnxsmithError, match="input/size-range"):
+        dim_ranges.read(["n=9223372036854775808"])

@@ -69,6 +69,13 @@ def hard_linked(path: Path) -> None:
     os.link(path.parent / "m.onnx.data", path.parent / "same")
 
 
+def unlinked(path: Path) -> None:
+    """Replaces a link by a copy."""
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content)
+
+
 def versions(ir_version: int = 10, **opsets: int) -> Callable[[Path], None]:
     def change(model: onnx.ModelProto) -> None:
         model.ir_version = ir_version
@@ -221,8 +228,22 @@ CASES = [
         changes={"m.onnx": with_data("m.onnx.data", "m.onnx.data")},
         says=["again, together"],
     ),
-    Case("model/external-outside", "onnxsmith inspect model/m.onnx", {"model/m.onnx": linked}, name="a link"),
-    Case("model/external-outside", "onnxsmith inspect m.onnx", {"m.onnx": hard_linked}, name="a hard link"),
+    Case(
+        "model/external-outside",
+        "onnxsmith inspect model/m.onnx",
+        {"model/m.onnx": linked},
+        changes={"model/m.onnx.data": unlinked},
+        says=["a1b2'", "replace the link by a copy"],
+        name="a link",
+    ),
+    Case(
+        "model/external-outside",
+        "onnxsmith inspect m.onnx",
+        {"m.onnx": hard_linked},
+        changes={"m.onnx.data": unlinked},
+        says=["m.onnx.data'", "replace the link by a copy"],
+        name="a hard link",
+    ),
     Case(
         "model/external-outside",
         "onnxsmith inspect m.onnx",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import pickle
 import re
 import shlex
+import shutil
 import subprocess
 import tempfile
 import zipfile
@@ -103,6 +105,24 @@ def test_data_that_is_missing_or_outside(tmp_path: Path) -> None:
     (tmp_path / "in" / "m.bin").unlink()
     (tmp_path / "in" / "m.bin").symlink_to(tmp_path / "m.bin")
     assert found(guard([file])) == ["model/external-outside"]
+
+
+@pytest.mark.parametrize("location", ["m\0.bin", "a" * 5000, "pipe", "folder"])
+def test_a_location_that_no_data_file_has(tmp_path: Path, location: str) -> None:
+    """Each is a finding of its file: the other files are judged, and nothing waits for a pipe."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    good = shutil.move(model(tmp_path), tmp_path / "good.onnx")
+    report = guard([with_data(tmp_path, location), good])
+    judged = {Path(one.path).name: one.findings for one in report.part(GuardedFiles).files}
+    expected = "model/external-missing" if len(location) > 10 else "model/external-damaged"
+    assert judged == {"m.onnx": (expected,), "good.onnx": ()}
+
+
+def test_data_behind_a_link_inside_of_the_folder(tmp_path: Path) -> None:
+    file = with_data(tmp_path, "link.bin")
+    (tmp_path / "link.bin").symlink_to("m.bin")
+    assert not found(guard([file]))
 
 
 def test_size_of_a_file_and_of_its_data(tmp_path: Path) -> None:

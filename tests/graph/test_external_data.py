@@ -245,8 +245,10 @@ def test_a_link_that_leads_out_is_refused(tmp_path: Path, refused: Refused) -> N
     DATA.tofile(tmp_path / "secret")
     path = model(tmp_path / "inner", outside(location="link.data"))
     (path.parent / "link.data").symlink_to(tmp_path / "secret")
-    with refused("model/external-outside"):
+    with refused("model/external-outside") as raised:
         load(path)
+    assert str(tmp_path / "secret") in raised.problem.fix
+    assert "cp " not in raised.problem.fix
 
 
 def test_a_linked_folder_that_leads_out_is_refused(tmp_path: Path, refused: Refused) -> None:
@@ -305,6 +307,9 @@ def test_a_location_that_is_no_file_is_damage(tmp_path: Path, name: str, refused
         {"offset": 2**70},
         {"offset": "sixteen"},
         {"offset": "1.5"},
+        {"offset": "\u0660"},
+        {"offset": "1_6"},
+        {"offset": "9" * 10_000},
         {"length": 15},
         {"length": 17},
         {"length": 2**70},

@@ -127,6 +127,26 @@ def test_no_reader_reads_more_than_fits(
     assert "999,999 more" in refusal.problem.what
 
 
+def test_the_directory_of_an_archive_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lists all entries: read for each entry, it takes time that is quadratic in their number."""
+    values: dict[str, Any] = {f"k{number}": np.full(2, number) for number in range(50)}
+    np.savez(tmp_path / "a.npz", **values)
+    opened: list[None] = []
+
+    class Counted(zipfile.ZipFile):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            opened.append(None)
+            super().__init__(*args, **options)
+
+    monkeypatch.setattr(zipfile, "ZipFile", Counted)
+    read = read_npz(tmp_path / "a.npz")
+    one = array_files.ArrayFile(tmp_path / "a.npz")
+    for name, value in values.items():
+        np.testing.assert_array_equal(read[name], value)
+        np.testing.assert_array_equal(one.array(name), value)
+    assert len(opened) == 2
+
+
 def test_what_fits_is_read(tmp_path: Path) -> None:
     values: dict[str, Any] = {
         "file": np.arange(6, dtype=np.int16).reshape(2, 3).T,

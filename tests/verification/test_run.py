@@ -14,6 +14,7 @@ from onnxsmith.base.report.parts.verification import OutputArray, Outputs
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.verification.run import _summary
+from tests.conftest import Refused
 
 UPSCALE = """
 <ir_version: 10, opset_import: ["": 20]>
@@ -72,6 +73,13 @@ def test_generated_inputs_are_the_same_for_the_same_seed(model: Path) -> None:
     runs = [onnxsmith.run(model, random=True, seed=seed, runtime="reference").outputs["y"] for seed in (1, 1, 2)]
     assert np.array_equal(runs[0], runs[1])
     assert not np.array_equal(runs[0], runs[2])
+
+
+def test_many_unknown_inputs_are_counted(model: Path, refused: Refused) -> None:
+    x = np.zeros((1, 1, 2, 2), np.float32)
+    with refused("run/unknown-input") as refusal:
+        onnxsmith.run(model, {f"k{number}": x for number in range(1000)})
+    assert refusal.problem.what == "the model has no inputs 'k0', 'k1', 'k2' and 997 more"
 
 
 @pytest.mark.parametrize(

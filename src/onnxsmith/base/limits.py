@@ -13,7 +13,7 @@ from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 
 _SHORTAGE = re.compile(
     r"std::bad_alloc|can't start new thread|failed to map segment from shared object"
-    r"|^array is too big|^Maximum allowed (?:dimension|size) exceeded"
+    r"|array is too big|Maximum allowed (?:dimension|size) exceeded|maximum supported dimension for an ndarray"
 )
 """Matches messages of libraries and of the loader that say that memory ran out, and those of numpy for an array that no
 memory could hold."""

@@ -1,5 +1,5 @@
-"""Opens the files that users give, and reads texts, TOML and JSON. Refuses pipes and devices. Sizes and depths of texts
-have bounds, and all that is wrong with a file is an `OSError` or a `ValueError`."""
+"""Opens the files that users give, and reads texts, TOML and JSON. Refuses pipes and devices. Sizes and depths of
+texts, and integers in them, have bounds, and all that is wrong with a file is an `OSError` or a `ValueError`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ MOST = 2**28
 _DEEPEST = 100
 """Limits the depth of lists and tables in each other. A choice: no file nests so deep, and what reads the content
 recurses."""
+_LEAST, _LARGEST = -(2**63), 2**64 - 1
+"""Limit the integers to those of int64 and uint64. TOML allows no others, and no tensor holds them."""
 _TOO_DEEP = f"lists or tables are nested over {_DEEPEST} deep"
 
 
@@ -68,7 +70,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     """Returns the content of a text in TOML.
 
     Raises:
-        ValueError: it is not TOML (`tomllib.TOMLDecodeError`), or nests too deep.
+        ValueError: it is not TOML (`tomllib.TOMLDecodeError`), nests too deep, or has an integer of over 64 bits.
     """
     import tomllib
 
@@ -80,7 +82,7 @@ def parse_json(text: str | bytes) -> Any:
     """Returns the content of a text in JSON.
 
     Raises:
-        ValueError: it is not JSON, or nests too deep.
+        ValueError: it is not JSON, nests too deep, or has an integer of over 64 bits.
     """
     return _parsed(json.loads, text)
 
@@ -90,13 +92,16 @@ def _parsed(parse: Callable[[Any], Any], text: str | bytes) -> Any:
         found = parse(text)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
-    _refuse_deep(found)
+    _refuse_extreme(found)
     return found
 
 
-def _refuse_deep(content: Any) -> None:
+def _refuse_extreme(content: Any) -> None:
     level = [content]
     for _ in range(_DEEPEST):
+        wide = next((one for one in level if isinstance(one, int) and not _LEAST <= one <= _LARGEST), None)
+        if wide is not None:
+            raise ValueError(f"an integer has {wide.bit_length()} bits, and 64 are allowed")
         level = [
             inner
             for one in level

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-import fnmatch
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base import name_patterns
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import first_few, pasted, plural, several
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
@@ -126,7 +126,7 @@ class Selecting:
             return exact
         suited = [place for place in places if takes is None or takes.includes(place.value)]
         if _is_pattern(selector):
-            found = [place.value for place in suited if fnmatch.fnmatchcase(place.name, selector)]
+            found = [place.value for place in suited if name_patterns.fits(place.name, selector)]
             if found:
                 return found
         raise self._no_tensor(selector, places, suited, takes.what if takes else "named tensor")
@@ -137,7 +137,7 @@ class Selecting:
         inside = function_tensor_refusal(self._model, selector) if not _is_pattern(selector) else None
         if inside is not None:
             return inside
-        others = [place.name for place in places if fnmatch.fnmatchcase(place.name, selector)]
+        others = [place.name for place in places if name_patterns.fits(place.name, selector)]
         names = [place.name for place in suited]
         of_nodes = self._results_of(selector, suited)
         near = tensor_paths.near(selector.replace("*", ""), names) or (names if len(names) <= _SHOWN else [])
@@ -305,7 +305,7 @@ def _equal(attribute: ir.Attr, wanted: Any) -> bool:
 
 def fits(name: str, wanted: Any) -> bool:
     """Whether a name equals the wanted name, or matches it as a pattern with `*`."""
-    return name == wanted or (isinstance(wanted, str) and _is_pattern(wanted) and fnmatch.fnmatchcase(name, wanted))
+    return name == wanted or (isinstance(wanted, str) and _is_pattern(wanted) and name_patterns.fits(name, wanted))
 
 
 def _is_pattern(text: str) -> bool:

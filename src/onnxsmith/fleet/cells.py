@@ -6,11 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
-from onnxsmith.base import rooms
+from onnxsmith.base import name_patterns, rooms
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import problem
 from onnxsmith.base.words import first_few, in_place_of
@@ -108,7 +107,7 @@ def models(plan: Plan) -> list[tuple[Model, ModelEntry]]:
             matched = [_renamed(matched, entry)]
         for model in matched:
             place = model.address or model.argument  # the argument of a file to fetch is its name alone
-            if not any(fnmatchcase(place, pattern) for pattern in excluded) and not _is_kept(model, plan):
+            if not any(name_patterns.fits(place, pattern) for pattern in excluded) and not _is_kept(model, plan):
                 listed[place] = (model, entry)
     if not listed:
         raise problem(

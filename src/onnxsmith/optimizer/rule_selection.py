@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from onnxsmith.base import name_patterns
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.structure import tensor_paths
 from onnxsmith.optimizer import branches, folding, pipeline
@@ -68,7 +68,7 @@ def chosen(
 def _matching(texts: Iterable[str], known: list[str]) -> set[str]:
     found: set[str] = set()
     for text in texts:
-        ids = fnmatch.filter(known, text)
+        ids = name_patterns.fitting(known, text)
         if not ids:
             raise unknown(text, known)
         found.update(ids)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 import shlex
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from onnxsmith.base import name_patterns
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.structure import tensor_paths, walk
@@ -92,7 +92,7 @@ def _named(model: ir.Model, texts: tuple[str, ...], names: list[str]) -> set[str
     """Returns the outputs that the names or patterns match."""
     found: set[str] = set()
     for text in texts:
-        fitting = [text] if text in names else fnmatch.filter(names, text)
+        fitting = [text] if text in names else name_patterns.fitting(names, text)
         if not fitting:
             if text in {value.name for node in model.graph for value in node.outputs}:
                 raise problem(

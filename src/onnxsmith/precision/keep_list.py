@@ -14,11 +14,10 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from onnxsmith.base import user_files
+from onnxsmith.base import name_patterns, user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import first_few, several
 
@@ -155,7 +154,7 @@ def _listed(content: object) -> object:
 def matching(pattern: str, names: Iterable[str]) -> set[str]:
     """Returns the names that an entry of a keep-list means: the name itself, or all that match it, with `*` for any
     characters."""
-    return {name for name in names if name == pattern or fnmatchcase(name, pattern)}
+    return set(name_patterns.fitting(names, pattern))
 
 
 def unreadable(file: Path, why: str) -> OnnxsmithError:

@@ -9,10 +9,14 @@ from contextlib import contextmanager
 import numpy as np
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import first_few
 from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.runtimes._dtypes import numpy_dtype
 from onnxsmith.runtimes._maps import of_map
 from onnxsmith.runtimes.base import Array, Feeds, Value
+
+_SHOWN = 3
+"""Limits the names that a problem lists. A choice."""
 
 
 def check(feeds: Feeds, signature: Signature, *, one_size: bool = False) -> None:
@@ -27,7 +31,7 @@ def check(feeds: Feeds, signature: Signature, *, one_size: bool = False) -> None
     if unknown:
         raise problem(
             "run/unknown-input",
-            f"the model has no input {unknown[0]!r}",
+            f"the model has no input{'s' * (len(unknown) > 1)} {first_few([repr(name) for name in unknown], _SHOWN)}",
             fix=f"its inputs are: {_listing(signature)}",
         )
     missing = [port for port in signature.required() if port.name not in feeds and port.kind != "optional"]

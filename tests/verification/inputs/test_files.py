@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import PIL
 import pytest
 from PIL import Image
 
+from onnxsmith.base.system import memory_limit
 from onnxsmith.graph.structure.signature import Dim, Port
 from onnxsmith.verification.inputs.input_files import read_image, read_npz, write_image
 from tests.conftest import Refused
@@ -93,11 +95,56 @@ def picture(tmp_path: Path) -> Path:
         (("h", "w", 3), (HIGH, WIDE, 3)),
         (("n", 1, "h", "w"), (1, 1, HIGH, WIDE)),
         (("h", "w", 1), (HIGH, WIDE, 1)),
-        ((1, 1, "h", 3), (1, 1, HIGH, WIDE)),
     ],
 )
 def test_a_picture_takes_the_ports_layout(picture: Path, shape: tuple[Dim, ...], wanted: tuple[int, ...]) -> None:
     assert read_image(picture, port(*shape)).shape == wanted
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "size"), [((1, 1, "h", 3), 3, WIDE), ((224, 224, 3), 0, HIGH), ((4, 3, "h", 224), 3, WIDE)]
+)
+def test_a_picture_of_another_size_is_not_decoded(
+    picture: Path, refused: Refused, shape: tuple[Dim, ...], axis: int, size: int
+) -> None:
+    picture.write_bytes(picture.read_bytes()[:50])  # its header
+    with refused("run/wrong-shape") as refusal:
+        read_image(picture, port(*shape))
+    assert f"axis {axis} is {size}" in refusal.problem.what or shape[0] == 4
+
+
+def test_a_picture_that_needs_too_much_memory_is_not_decoded(
+    picture: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    picture.write_bytes(picture.read_bytes()[:50])
+    monkeypatch.setattr(type(memory_limit.HERE), "room", lambda _: 10 * HIGH * WIDE)
+    with refused("input/too-large") as refusal:
+        read_image(picture, port(1, 3, "h", "w"))
+    assert f"{WIDE} by {HIGH} pixels" in refusal.problem.why
+
+
+def test_a_large_picture_takes_few_copies_and_no_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The peak is that of arrays: 3 bytes a pixel as read, 12 as float, and none in float64."""
+    side = 1500
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", side * side - 1)
+    Image.new("RGB", (side, side)).save(tmp_path / "p.png")
+    tracemalloc.start()
+    try:
+        read_image(tmp_path / "p.png", port(1, 3, "h", "w"))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * side * side
+
+
+@pytest.mark.parametrize(
+    "start", [b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", b"\xd7\xcd\xc6\x9a" + bytes(90)]
+)
+def test_a_format_that_another_program_decodes_is_refused(tmp_path: Path, refused: Refused, start: bytes) -> None:
+    (tmp_path / "p.png").write_bytes(start + b"%%EOF\n")
+    with refused("input/unreadable") as refusal:
+        read_image(tmp_path / "p.png", port(1, 3, "h", "w"))
+    assert "PNG, JPEG, BMP, GIF, WEBP, TIFF, PPM" in refusal.problem.why
 
 
 def test_colours_stand_where_they_belong(picture: Path) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
 
+from onnxsmith.base import name_patterns
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.base import replaced
 from onnxsmith.exporter.factory import TorchModel
@@ -76,10 +76,10 @@ def _chosen(steps: Steps, asked: Sequence[str]) -> tuple[Holder, ...]:
         if pattern == AUTO:
             found |= set(held) & set(steps.changed)
             continue
-        fits = {place for place in held if fnmatchcase(place.name, pattern)}
+        fits = {place for place in held if name_patterns.fits(place.name, pattern)}
         if not fits:
             changed = ", ".join(place.name for place in steps.changed if place in held)
-            late = [place for place in steps.changed if place not in held and fnmatchcase(place.name, pattern)]
+            late = [place for place in steps.changed if place not in held and name_patterns.fits(place.name, pattern)]
             raise (
                 _late(steps, late)
                 if late

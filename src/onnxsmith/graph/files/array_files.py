@@ -116,11 +116,14 @@ class ArrayFile:
         self.path = path
         with user_files.opened(path) as file:
             start = file.read(len(_MAGIC))
-        self._is_archive = start.startswith(_ZIP)
+        self._archive: zipfile.ZipFile | None = None
+        self._entries: dict[str, zipfile.ZipInfo] = {}
         if start.startswith(_PICKLE):
             raise ValueError(_OBJECTS)
-        if self._is_archive:
-            self._sizes = self._heads()
+        if start.startswith(_ZIP):
+            with user_files.opened(path) as file:
+                self._archive = zipfile.ZipFile(file)
+                self._sizes = self._heads(self._archive)
         elif start == _MAGIC:
             with user_files.opened(path) as file:
                 self._sizes = {"": _declared(file, path.stat().st_size, is_alone=False)}
@@ -150,31 +153,28 @@ class ArrayFile:
         refuse_large(self.path, self._sizes)
         return {name: self._read(name) for name in self._sizes}
 
-    def _heads(self) -> dict[str, int]:
+    def _heads(self, archive: zipfile.ZipFile) -> dict[str, int]:
         sizes: dict[str, int] = {}
-        with user_files.opened(self.path) as whole, zipfile.ZipFile(whole) as archive:
-            for entry in archive.infolist():
-                name = entry.filename.removesuffix(".npy")
-                if entry.is_dir() or name in sizes:
-                    raise ValueError(
-                        f"its entry {entry.filename!r} is {'a folder' if entry.is_dir() else 'there twice'}"
-                    )
-                if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise ValueError(f"its entry {entry.filename!r} has a compression that numpy does not write")
-                try:
-                    with archive.open(entry) as file:
-                        sizes[name] = _declared(file, entry.file_size, is_alone=True)
-                except ValueError as error:
-                    raise ValueError(f"its entry {entry.filename!r}: {error}") from error
+        for entry in archive.infolist():
+            name = entry.filename.removesuffix(".npy")
+            if entry.is_dir() or name in sizes:
+                raise ValueError(f"its entry {entry.filename!r} is {'a folder' if entry.is_dir() else 'there twice'}")
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ValueError(f"its entry {entry.filename!r} has a compression that numpy does not write")
+            try:
+                with archive.open(entry) as file:
+                    sizes[name] = _declared(file, entry.file_size, is_alone=True)
+            except ValueError as error:
+                raise ValueError(f"its entry {entry.filename!r}: {error}") from error
+            self._entries[name] = entry
         return sizes
 
     def _read(self, name: str) -> npt.NDArray[Any]:
-        if not self._is_archive:
-            with user_files.opened(self.path) as file:
-                return np.lib.format.read_array(file, allow_pickle=False)
-        with user_files.opened(self.path) as whole, zipfile.ZipFile(whole) as archive:
-            held = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
-            with archive.open(held[name]) as file:
+        with user_files.opened(self.path) as whole:
+            if self._archive is None:
+                return np.lib.format.read_array(whole, allow_pickle=False)
+            self._archive.fp = whole  # a new ZipFile would read the directory of all entries again
+            with self._archive.open(self._entries[name]) as file:
                 return np.lib.format.read_array(file, allow_pickle=False)
 
 

@@ -11,6 +11,7 @@ import gc
 import hashlib
 import mmap
 import os
+import re
 import shlex
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -20,6 +21,7 @@ import onnx_ir as ir
 
 from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import shortened
 from onnxsmith.graph.files import tensor_validation
 from onnxsmith.graph.structure import carried_fields, name_validation, sparse, walk
 from onnxsmith.graph.structure.file_change import message_change
@@ -35,8 +37,13 @@ _KEPT = "onnxsmith.kept"
 
 _KEYS = frozenset({"location", "offset", "length", "checksum", "basepath"})
 """Lists the keys of external data that the specification defines, and `basepath`, which onnx writes."""
+_LONGEST = 40
+"""Limits the characters of an invalid number that is shown. A choice."""
 _NODES_PER_TENSOR = 10
 """Sets how few tensors are few: a message of its own takes about 1 KB, and a node in a message 0.4 KB."""
+
+_IF_WEIGHTS = "only if it contains the weights of this model, replace the link by a copy"
+"""Advises without a command: a pasted one could copy a private file into the folder of a model from elsewhere."""
 
 
 def check(outside: Iterable[onnx.TensorProto], path: Path | None, where: str) -> None:
@@ -227,9 +234,9 @@ def _check_tensor(tensor: onnx.TensorProto, folder: Path | None, sizes: dict[str
     if location not in sizes:
         sizes[location] = _size(location, folder, where)
     try:
-        offset = int(entries.get("offset") or 0)
+        offset = _whole(entries.get("offset") or "0")
         expected = tensor_validation.nbytes(tensor)
-        length = int(entries["length"]) if entries.get("length") else expected
+        length = _whole(entries["length"]) if entries.get("length") else expected
     except (ValueError, TypeError) as error:
         raise problem(
             "model/external-damaged",
@@ -247,6 +254,13 @@ def _check_tensor(tensor: onnx.TensorProto, folder: Path | None, sizes: dict[str
             why="the data file is incomplete, or belongs to another version of the model",
             fix="copy or export the model and its data file again, together",
         )
+
+
+def _whole(text: str) -> int:
+    """Returns the number. Unlike `int`, accepts only the digits 0 to 9: readers of the format differ in the others."""
+    if not re.fullmatch("-?[0-9]+", text):
+        raise ValueError(f"{shortened(text, _LONGEST)!r} is not a whole number")
+    return int(text)
 
 
 def _size(location: str, folder: Path, where: str) -> int:
@@ -271,7 +285,7 @@ def _size(location: str, folder: Path, where: str) -> int:
         raise _outside(where, "the location is absolute or climbs out of the folder", fix)
     real = Path(os.path.realpath(folder / location))
     if not real.is_relative_to(os.path.realpath(folder)):
-        fix = f"replace the link by a copy: {_copied_in_place(folder / location)}"
+        fix = f"look at {str(real)!r}; {_IF_WEIGHTS}"
         raise _outside(where, f"a link leads to {real}", fix)
     try:
         facts = real.stat()
@@ -296,15 +310,9 @@ def _size(location: str, folder: Path, where: str) -> int:
             "external data that is a hard link is refused",
             where=where,
             why="a hard link can point to a file outside the model's folder",
-            fix=f"replace the link by a copy: {_copied_in_place(folder / location)}",
+            fix=f"look at {str(real)!r}; {_IF_WEIGHTS}",
         )
     return facts.st_size
-
-
-def _copied_in_place(path: Path) -> str:
-    """Returns a command that puts a copy in the place of a link."""
-    old, copy = _short(path), _short(path.with_name(f"{path.name}.copy"))
-    return f"`cp -L {old} {copy} && mv {copy} {old}`"
 
 
 def _renamed(folder: Path, location: str) -> str:

@@ -31,7 +31,7 @@ from onnxsmith.graph.files.external import EXTERNAL_FROM, in_memory
 from onnxsmith.graph.files.load import TEXT_SUFFIXES
 from onnxsmith.graph.files.tensor_validation import tensors
 from onnxsmith.graph.structure import body_names, carried_fields
-from onnxsmith.graph.structure.file_paths import as_text
+from onnxsmith.graph.structure.file_paths import as_text, is_possible
 from onnxsmith.graph.structure.walk import initializer_tensors
 
 INLINE_LIMIT = 1_900_000_000
@@ -325,8 +325,8 @@ def named_data(target: Path) -> list[str]:
 
 
 def _locations(target: Path) -> list[str]:
-    """Returns the names of the data files of the model at `target`. The message is not parsed if the model has no data
-    files, as most."""
+    """Returns the names of the data files of the model at `target`, without names that no file can have: loading
+    refuses them. The message is not parsed if the model has no data files, as most."""
     if not target.is_file():
         return []
     try:
@@ -335,7 +335,8 @@ def _locations(target: Path) -> list[str]:
         old = onnx.load(target, load_external_data=False)
     except Exception:  # noqa: BLE001 — the file is not a model, so it has no data files
         return []
-    return sorted({entry.value for tensor in tensors(old) for entry in tensor.external_data if entry.key == "location"})
+    named = {entry.value for tensor in tensors(old) for entry in tensor.external_data if entry.key == "location"}
+    return sorted(name for name in named if is_possible(target.parent / name))
 
 
 def _is_needed(data: Path, target: Path) -> bool:

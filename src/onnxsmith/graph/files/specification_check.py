@@ -63,8 +63,9 @@ def check(
     """Raises if the model is invalid; returns shapes that contradict each other as doubtful.
 
     The checks are onnx's own (`onnx.checker`, strict shape inference). `file` is the file that the model was just
-    loaded from: the checks then read it. Without `file` they read `message`, the light message of the model, which they
-    change; without `message` they make it. External data is not checked again: loading checked it.
+    loaded from: the checks then read it, unless it has external data. Without `file` they read `message`, the light
+    message of the model, which they change; without `message` they make it. External data is not checked again:
+    loading checked it.
 
     Raises:
         OnnxsmithError: `model/invalid` with the checker's reason.
@@ -299,7 +300,9 @@ def _with_labels(model: ir.Model) -> str:
 def _checker(
     model: ir.Model, file: Path | None = None, message: onnx.ModelProto | None = None
 ) -> Callable[..., object]:
-    if file is not None and file.suffix == ".onnx" and is_text(file.absolute()):
+    # of a file with external data, onnx would check the data again, and refuse every link
+    outside = any(isinstance(tensor, ir.ExternalTensor) for tensor in walk.tensors(model))
+    if file is not None and file.suffix == ".onnx" and is_text(file.absolute()) and not outside:
         return partial(onnx.checker.check_model, str(file))
 
     @cache

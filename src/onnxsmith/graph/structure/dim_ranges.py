@@ -149,6 +149,8 @@ def _checked(name: str, size: int, shown: str = "", instead: Range | None = None
     if size < 0:
         fix = f"--dim {pasted(name)}={instead if instead is not None else -size}"
         raise _empty(f"{name}={shown or size}", "a size is negative", fix)
+    if size >= 2**63:
+        raise _empty(f"{name}={shown or size}", "the format keeps sizes as int64", f"--dim {pasted(name)}=1")
     return size
 
 

@@ -3,6 +3,8 @@ surrogates."""
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 
@@ -18,3 +20,14 @@ def is_text(path: Path) -> bool:
 def as_text(name: str) -> str:
     """Returns the name with an underscore for every byte that is not UTF-8."""
     return "".join("_" if "\ud800" <= character <= "\udfff" else character for character in name)
+
+
+def is_possible(path: Path) -> bool:
+    """Whether a file can have this path: it has no NUL, and is not too long."""
+    try:
+        os.lstat(path)
+    except ValueError:
+        return False
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
+    return True

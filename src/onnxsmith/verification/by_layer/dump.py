@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -14,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxsmith._version import __version__
+from onnxsmith.base import name_patterns
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
@@ -196,7 +196,7 @@ def _chosen(known: Collection[Place], asked: Sequence[str], interface: Signature
 def _matching(known: Collection[Place], text: str) -> list[Place]:
     """Returns the tensors with this name. If there are none, returns the tensors that match the text as a pattern."""
     exact = [place for place in known if text in (place.name, place.value.name)]
-    found = exact or [place for place in known if fnmatch.fnmatchcase(place.name, text)]
+    found = exact or [place for place in known if name_patterns.fits(place.name, text)]
     if not found:
         raise unknown(text, known)
     return found

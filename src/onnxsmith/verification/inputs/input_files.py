@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +14,28 @@ import numpy.typing as npt
 
 from onnxsmith.base import user_files
 from onnxsmith.base.folders import replacing
-from onnxsmith.base.problem import problem
+from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.system import memory_limit
 from onnxsmith.base.words import pasted
 from onnxsmith.graph.files import array_files
 from onnxsmith.graph.files.load import near_files
 from onnxsmith.graph.files.save import disk_problems, unwritten
-from onnxsmith.graph.structure.signature import Port
+from onnxsmith.graph.structure.signature import Dim, Port, Signature
+from onnxsmith.runtimes import _feeds
 
 if TYPE_CHECKING:
     from PIL import Image
 
 Array = npt.NDArray[Any]
 IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+"""Lists the formats that Pillow decodes itself. It recognises a format by the content, whatever the name of the file,
+and starts another program for some, such as Ghostscript for PostScript."""
+_DTYPES = {"float": np.float32, "float16": np.float16, "double": np.float64, "uint8": np.uint8}
+"""Maps the dtypes of inputs that take an image to those of numpy."""
+_DECODING = 20
+"""The bytes for each pixel while an image is decoded: three images of 4 bytes a pixel (as it is, with and without
+transparency), and twice the 3 bytes of its array; measured: 18."""
 
 
 def read_npz(path: Path) -> dict[str, Array]:
@@ -85,39 +97,34 @@ def read_image(path: Path, port: Port) -> Array:
     input of three dimensions has no batch.
 
     Raises:
-        OnnxsmithError: `input/unreadable` if it is no image of 8 bits a channel; `input/not-an-image-port` if the
-            input does not fit an image.
+        OnnxsmithError: `input/unreadable` if it is no image of 8 bits a channel, in one of `_FORMATS`;
+            `input/not-an-image-port` if the input does not fit an image; `run/wrong-shape` if the input fixes another
+            height or width; `input/too-large` if this process has no memory for the image. Only its header was read
+            then.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
-    shape = port.shape
-    ends = () if shape is None else (len(shape) - 3, len(shape) - 1)
-    channel = next((axis for axis in ends if axis >= 0 and shape is not None and shape[axis] in (1, 3)), None)
-    if (
-        shape is None
-        or len(shape) not in (3, 4)
-        or channel is None
-        or port.dtype not in ("float", "float16", "double", "uint8")
-    ):
-        raise problem(
-            "input/not-an-image-port",
-            f"input {port.name!r} cannot take an image",
-            where=f"{port.name}: {port}",
-            why="the input is not a float or uint8 tensor with a channel axis of size 1 or 3",
-            fix=f"prepare the array yourself, numpy.save({str(path.with_suffix('.npy'))!r}, array), and write "
-            f"{pasted(port.name)}={pasted(path.with_suffix('.npy'))} in place of the image",
-        )
+    shape, channel = _image_axes(port, path)
     try:
-        with user_files.opened(path) as file, Image.open(file) as picture:
+        with (
+            user_files.opened(path) as file,
+            _without_warnings(Image.DecompressionBombWarning),
+            Image.open(file, formats=_FORMATS) as picture,
+        ):
             if picture.mode.startswith(("I", "F")):
                 raise ValueError(f"mode {picture.mode} has more than 8 bits a channel; they would be lost")
+            _refuse_size(path, picture.size, port, channel)
             pixels = np.asarray(_luminance(picture) if shape[channel] == 1 else _colours(picture))
+    except OnnxsmithError:
+        raise
     except Exception as error:
         raise problem(
             "input/unreadable",
             "the image cannot be read",
             where=str(path),
-            why=f"{type(error).__name__}: {error}",
+            why=f"it is in none of the formats {', '.join(_FORMATS)}"
+            if isinstance(error, UnidentifiedImageError)
+            else f"{type(error).__name__}: {error}",
             fix="save it as an 8-bit PNG or JPEG" if path.is_file() else "correct the path: there is no such file",
         ) from error
     planes = pixels[None] if pixels.ndim == 2 else np.moveaxis(pixels, 2, 0)
@@ -126,7 +133,56 @@ def read_image(path: Path, port: Port) -> Array:
     batch = planes[None] if len(shape) == 4 else planes
     if port.dtype == "uint8":
         return np.ascontiguousarray(batch)
-    return (batch / 255).astype({"float": np.float32, "float16": np.float16, "double": np.float64}[port.dtype])
+    values = np.empty(batch.shape, _DTYPES[port.dtype])
+    np.divide(batch, 255, out=values, dtype=np.float64, casting="unsafe")  # no copy of all values in float64
+    return values
+
+
+def _image_axes(port: Port, path: Path) -> tuple[tuple[Dim, ...], int]:
+    """Returns the shape of an input that takes an image, and its channel axis."""
+    shape = port.shape
+    ends = () if shape is None else (len(shape) - 3, len(shape) - 1)
+    channel = next((axis for axis in ends if axis >= 0 and shape is not None and shape[axis] in (1, 3)), None)
+    if shape is None or len(shape) not in (3, 4) or channel is None or port.dtype not in _DTYPES:
+        raise problem(
+            "input/not-an-image-port",
+            f"input {port.name!r} cannot take an image",
+            where=f"{port.name}: {port}",
+            why="the input is not a float or uint8 tensor with a channel axis of size 1 or 3",
+            fix=f"prepare the array yourself, numpy.save({str(path.with_suffix('.npy'))!r}, array), and write "
+            f"{pasted(port.name)}={pasted(path.with_suffix('.npy'))} in place of the image",
+        )
+    return shape, channel
+
+
+@contextmanager
+def _without_warnings(category: type[Warning]) -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", category)
+        yield
+
+
+def _refuse_size(path: Path, size: tuple[int, int], port: Port, channel: int) -> None:
+    """Refuses an image, by the width and height in its header, that does not fit the input or the memory."""
+    shape = port.shape or ()
+    sizes: list[Dim] = [size[1], size[0]]
+    sizes.insert(channel - (len(shape) - 3), shape[channel])
+    given = tuple(dim for dim in (1, *sizes)[-len(shape) :] if isinstance(dim, int))
+    if any(isinstance(dim, int) and dim != one for dim, one in zip(shape[-3:], given[-3:], strict=True)):
+        feeds = {port.name: np.broadcast_to(np.zeros((), _DTYPES[port.dtype]), given)}  # takes no memory
+        _feeds.check(feeds, Signature((port,), ()))
+    room, pixels = memory_limit.HERE.room(), size[0] * size[1]
+    needed = pixels * max(_DECODING, 3 + 3 * np.dtype(_DTYPES[port.dtype]).itemsize)
+    if room is not None and needed > room:
+        raise problem(
+            "input/too-large",
+            f"the image needs {needed:,} bytes while it is read; this process may take {room:,} more",
+            where=str(path),
+            why=f"it has {size[0]:,} by {size[1]:,} pixels, in a file of {path.stat().st_size:,} bytes. The limit is "
+            "three quarters of the free memory, or what `ulimit -v` leaves",
+            fix="give a smaller image; or end other programs, raise the limit that `ulimit -v` shows, or use a machine "
+            "with more memory",
+        )
 
 
 def _luminance(picture: Image.Image) -> Image.Image:
@@ -136,6 +192,8 @@ def _luminance(picture: Image.Image) -> Image.Image:
 
 
 def _colours(picture: Image.Image) -> Image.Image:
+    if picture.mode == "RGB":
+        return picture
     return picture.convert("RGBA").convert("RGB")  # directly to RGB, a palette with transparency gives a warning
 
 
