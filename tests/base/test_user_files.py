@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onnxsmith.base import limits, user_files
+from onnxsmith.base import devices, limits, user_files
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.graph.structure import dim_ranges
 
@@ -102,3 +102,10 @@ def test_a_size_over_int64_is_refused() -> None:
     assert dim_ranges.read(["n=9223372036854775807"]) == {"n": 2**63 - 1}
     with pytest.raises(OnnxsmithError, match="input/size-range"):
         dim_ranges.read(["n=9223372036854775808"])
+
+
+@pytest.mark.parametrize("path", [".", "/"])
+def test_an_output_without_a_name_is_refused(path: str) -> None:
+    with pytest.raises(OnnxsmithError, match="save/not-a-file"):
+        devices.refuse(path)
+    devices.refuse(path, streams=False)

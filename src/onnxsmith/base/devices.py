@@ -44,14 +44,16 @@ def is_stream(path: Path) -> bool:
 
 
 def refuse(path: str | Path, *, streams: bool = True) -> None:
-    """Raises if an output would be written to a device or a pipe that takes none. `streams` says whether the output may
-    be a stream; not an output that is a folder, or that the command reads again.
+    """Raises if an output would be written to a device or a pipe that takes none, or to `.` or `/`. `streams` says
+    whether the output may be a stream; not an output that is a folder, or that the command reads again.
 
     Raises:
         OnnxsmithError: `save/not-a-file`; `run/name-too-long` for a path that no file can have.
     """
     target = Path(path)
     _refuse_too_long(target)
+    if streams and not target.name:  # `.` or `/`, of which no name of a file beside it can be made
+        refuse_folder(str(path), "")
     if not is_device(target) or (streams and is_stream(target)):
         return
     raise problem(
