@@ -313,6 +313,8 @@ def test_a_loop_whose_state_changes_its_shape_is_refused(tmp_path: Path) -> None
         ("x:0", "is not AXIS=NAME"), ("x:5=batch", "has no axis 5"), ("q:0=batch", "is not a graph input"),
         ("x:0=3", "has the fixed size 2"), ("x:0=2", "already"), ("x:0=n,1=n", "would be 2"), ("n=4", "no input has"),
         ("x:0=a b", "is not AXIS=NAME"), ("x:0=-1", "neither a size nor the name"), ("", "neither INPUT"),
+        ("x:0=²", "neither a size nor the name"), ("n=²", "neither INPUT"),
+        ("x:0=9223372036854775808", "can have the size"), ("n=" + "9" * 5000, "can have the size"),
     ],
 )  # fmt: skip
 def test_wrong_dimensions_are_refused(dims: str, said: str, tmp_path: Path) -> None:

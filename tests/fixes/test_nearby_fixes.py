@@ -67,7 +67,7 @@ CASES = [
         "onnxsmith set-dim m.onnx height=16 -o d.onnx",
         FILES,
         by_hand="onnxsmith set-dim m.onnx image:2=height -o d.onnx",
-        says=['"image:1=height" opens it', "image:2 (8)"],
+        says=['to make it dynamic, write "image:1=height"', "image:2 (8)"],
     ),
     Case(
         "build/type",

@@ -168,7 +168,7 @@ def _check_arguments(opset: Any, output: Any, *, is_misplaced: bool) -> None:
             fix="leave it out; or add a task, such as auto, if the target is such a folder",
         )
     if opset is not None and (isinstance(opset, bool) or not isinstance(opset, int)):
-        shown = f"opset={opset}" if str(opset).isdigit() else "opset=20"
+        shown = f"opset={opset}" if str(opset).isdecimal() else "opset=20"
         raise problem("export/arguments", f"the opset has to be a number, not {opset!r}", fix=f"write {shown}")
     if output is not None and not isinstance(output, str | Path) and not hasattr(output, "write"):
         raise problem(

@@ -23,7 +23,7 @@ def asked(opset: int | str | None) -> int | str | None:
     Raises:
         OnnxsmithError: `export/opset` for another text.
     """
-    if isinstance(opset, str) and opset.strip().isdigit():
+    if isinstance(opset, str) and opset.strip().isdecimal():
         return int(opset)
     if isinstance(opset, str) and opset != AUTO:
         raise problem(

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import first_few, pasted
+from onnxsmith.base.words import first_few, pasted, shortened
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.structure import tensor_paths
 from onnxsmith.graph.structure.signature import is_symbol, names_something, signature
 
 _SHOWN = 6
 """Limits the axes that a fix names. A choice."""
+_LARGEST = 2**63 - 1
+_DIGITS = len(str(_LARGEST))
 _FIX = 'write "x:0=batch" for a symbolic dimension, "x:0=1" or "batch=1" for a size'
 
 
@@ -34,7 +36,7 @@ def requests(model: ir.Model, texts: Iterable[str]) -> list[Request]:
 
     Raises:
         OnnxsmithError: `edit/step-argument` for a conflict or a text that cannot be read, `edit/no-match` for an
-            unknown name.
+            unknown name, `input/size-range` for a size above int64.
     """
     found: dict[tuple[ir.Value, int], Request] = {}
     for text in (one for given in texts for one in _apart(model, given)):
@@ -96,10 +98,11 @@ def _of_text(model: ir.Model, text: str) -> list[Request]:
 def _of_symbol(model: ir.Model, text: str) -> list[Request]:
     """Returns a request for each dimension of one name: `batch=1`."""
     name, equals, size = text.partition("=") if isinstance(text, str) else ("", "", "")
-    if not equals or not size.strip().isdigit():
+    if not equals or not size.strip().isdecimal():
         raise _wrong(f"{text!r} is neither INPUT:AXIS=NAME nor NAME=SIZE")
+    number = _number(size.strip())
     found = [
-        Request(value, axis, int(size), name.strip())
+        Request(value, axis, number, name.strip())
         for value in model.graph.inputs
         for axis, dim in enumerate(value.shape or ())
         if isinstance(dim, ir.SymbolicDim) and dim.value == name.strip()
@@ -127,10 +130,7 @@ def _symbolic_first(model: ir.Model, name: str, size: str, known: Collection[str
             if isinstance(dim, int)
         ]
         wish = (
-            (
-                f'; an axis of fixed size has no name; to make it dynamic, write "{fixed[0].partition(" ")[0]}={name}" '
-                "opens it"
-            )
+            f'; an axis of fixed size has no name; to make it dynamic, write "{fixed[0].partition(" ")[0]}={name}"'
             if fixed
             else ""
         )
@@ -143,11 +143,23 @@ def _symbolic_first(model: ir.Model, name: str, size: str, known: Collection[str
 
 
 def _new(text: str) -> int | str:
-    if text.isdigit():
-        return int(text)
+    if text.isdecimal():
+        return _number(text)
     if not is_symbol(text) or not names_something(text):
         raise _wrong(f"{text!r} is neither a size nor the name of a dimension", "use letters, digits and _")
     return text
+
+
+def _number(text: str) -> int:
+    digits = text.lstrip("0") or "0"
+    if len(digits) > _DIGITS or int(digits) > _LARGEST:
+        raise problem(
+            "input/size-range",
+            f"no dimension can have the size {shortened(text, 2 * _DIGITS)}",
+            why="the format keeps sizes as int64",
+            fix=f"write a size of at most {_LARGEST}",
+        )
+    return int(digits)
 
 
 def _now(value: ir.Value, axis: int) -> int | str | None:

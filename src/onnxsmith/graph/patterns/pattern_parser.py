@@ -215,7 +215,7 @@ class _Reader:
             raise self.tokens.wrong(f"a number is expected, not {token!r}")
         if token in ("true", "false"):
             return token == "true"
-        return int(token) if token.lstrip("-").isdigit() else float(token)
+        return int(token) if token.lstrip("-").isdecimal() else float(token)
 
     def _near(self) -> Number:
         """Reads `(0.5, rel = 1e-6)`."""
@@ -301,7 +301,7 @@ class _Reader:
 
 
 def _is_number(token: str) -> bool:
-    return token in ("true", "false", "inf", "-inf", "nan") or token.lstrip("-.")[:1].isdigit()
+    return token in ("true", "false", "inf", "-inf", "nan") or token.lstrip("-.")[:1].isdecimal()
 
 
 def _unquoted(token: str) -> str:

@@ -105,7 +105,7 @@ class _Reader:
 
     def _primary(self) -> _Ratio:
         token = self._next()
-        if token[:1].isdigit():
+        if token[:1].isdecimal():
             number = Fraction(token)
             return polynomials.constant(number.numerator), polynomials.constant(number.denominator)
         if token == "(":

@@ -169,8 +169,8 @@ def _unreadable(text: str) -> OnnxsmithError:
 def _meant(text: str) -> str:
     """Returns a dimension and its size as they are written; a missing one is `batch`, or 1."""
     words: list[str] = re.findall(r"\w+", text)
-    size = next((word for word in words if word.isdigit()), "1")
-    return f"{next((word for word in words if not word.isdigit()), 'batch')}={size}"
+    size = next((word for word in words if word.isdecimal()), "1")
+    return f"{next((word for word in words if not word.isdecimal()), 'batch')}={size}"
 
 
 # Keeps the ranges in the metadata of a file.

@@ -112,7 +112,7 @@ class Images(Kind):
 
 def _classes(names: set[str]) -> dict[str, int]:
     """Returns the label of each folder: its name if all names are numbers, else its position in alphabetical order."""
-    if all(name.isdigit() for name in names):
+    if all(name.isdecimal() for name in names):
         return {name: int(name) for name in names}
     return {name: number for number, name in enumerate(sorted(names))}
 
@@ -153,7 +153,7 @@ def _refuse_stale(table: dict[str, Any], names: set[str], folder: Path) -> None:
 
 
 def _label(text: str) -> int | str:
-    return int(text) if text.strip().lstrip("-").isdigit() else text
+    return int(text) if text.strip().lstrip("-").isdecimal() else text
 
 
 class Lines(Kind):

@@ -135,7 +135,7 @@ def _dims(text: str, whole: str, *, example: bool) -> tuple[int, ...]:
 def _numbers(text: str, whole: str, *, example: bool) -> str:
     """Returns the fix for names in a shape: numbers in their place, and for an export the names of its axes."""
     parts = [part.strip() for part in text.split(",")]
-    named = {axis: part for axis, part in enumerate(parts) if not part.lstrip("-").isdigit()}
+    named = {axis: part for axis, part in enumerate(parts) if not part.lstrip("-").isdecimal()}
     shape = ",".join("2" if axis in named else part for axis, part in enumerate(parts))
     head = whole.partition("[")[0].strip()
     fix = (
