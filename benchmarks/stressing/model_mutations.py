@@ -44,12 +44,13 @@ def text(draw: Draw) -> str:
 
 
 def messages(message: Message) -> Iterator[Message]:
-    """Yields the message and all inside it."""
-    yield message
-    for field, value in message.ListFields():
-        if field.message_type is not None:
-            for one in value if field.is_repeated else (value,):
-                yield from messages(one)
+    """Yields the message and all inside it, however deep."""
+    left = [message]
+    while left:
+        yield (one := left.pop())
+        for field, value in one.ListFields():
+            if field.message_type is not None:
+                left += value if field.is_repeated else (value,)
 
 
 def any_field(model: ModelProto, draw: Draw) -> str:
