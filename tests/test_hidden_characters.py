@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -41,30 +41,30 @@ LINES = {name: shlex.split(one.usual_line)[1:] for name, one in COMMANDS.items()
 STYLE = re.compile(r"\x1b\[[\d;]*m")
 
 
-def hostile() -> onnx.ModelProto:
+def hostile(hidden: str = HIDDEN) -> onnx.ModelProto:
     """A model with hidden characters in each of its texts."""
-    x, y, n = (f"{name}{HIDDEN}" for name in "xyn")
-    weight = numpy_helper.from_array(np.ones((4, 4), np.float32), f"w{HIDDEN}")
+    x, y, n = (f"{name}{hidden}" for name in "xyn")
+    weight = numpy_helper.from_array(np.ones((4, 4), np.float32), f"w{hidden}")
     nodes = [
-        helper.make_node("MatMul", [x, weight.name], ["h" + HIDDEN], name=f"matmul{HIDDEN}", doc_string=HIDDEN),
-        helper.make_node("Identity", ["h" + HIDDEN], ["i" + HIDDEN], name=f"identity{HIDDEN}"),
-        helper.make_node("Relu", ["i" + HIDDEN], [y], name=f"relu{HIDDEN}"),
+        helper.make_node("MatMul", [x, weight.name], ["h" + hidden], name=f"matmul{hidden}", doc_string=hidden),
+        helper.make_node("Identity", ["h" + hidden], ["i" + hidden], name=f"identity{hidden}"),
+        helper.make_node("Relu", ["i" + hidden], [y], name=f"relu{hidden}"),
     ]
-    nodes[0].metadata_props.add(key=f"key{HIDDEN}", value=f"value{HIDDEN}")
-    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [n, 4], doc_string=HIDDEN) for name in (x, y)]
-    graph = helper.make_graph(nodes, f"g{HIDDEN}", ports[:1], ports[1:], [weight], doc_string=f"doc{HIDDEN}")
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid(f"domain{HIDDEN}", 1)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=10, doc_string=f"doc{HIDDEN}")
-    model.producer_name, model.producer_version, model.domain = f"p{HIDDEN}", f"v{HIDDEN}", f"d{HIDDEN}"
-    model.metadata_props.add(key=f"key{HIDDEN}", value=f"value{HIDDEN}")
+    nodes[0].metadata_props.add(key=f"key{hidden}", value=f"value{hidden}")
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [n, 4], doc_string=hidden) for name in (x, y)]
+    graph = helper.make_graph(nodes, f"g{hidden}", ports[:1], ports[1:], [weight], doc_string=f"doc{hidden}")
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid(f"domain{hidden}", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10, doc_string=f"doc{hidden}")
+    model.producer_name, model.producer_version, model.domain = f"p{hidden}", f"v{hidden}", f"d{hidden}"
+    model.metadata_props.add(key=f"key{hidden}", value=f"value{hidden}")
     return model
 
 
-def unknown() -> onnx.ModelProto:
+def unknown(hidden: str = HIDDEN) -> onnx.ModelProto:
     """A model with a node of no known operator, which reads a tensor that nothing gives."""
-    model = hostile()
-    model.graph.node[2].op_type, model.graph.node[2].domain = f"Op{HIDDEN}", f"domain{HIDDEN}"
-    model.graph.node[2].input.append(f"nothing{HIDDEN}")
+    model = hostile(hidden)
+    model.graph.node[2].op_type, model.graph.node[2].domain = f"Op{hidden}", f"domain{hidden}"
+    model.graph.node[2].input.append(f"nothing{hidden}")
     return model
 
 
@@ -100,6 +100,17 @@ def test_every_command(here: Path, name: str, file: str) -> None:
     for more in ([], ["--verbose"], ["--quiet"], ["--json"]):
         text, _ = gallery.called(application.main, [*words(name, file), *more])
         assert hidden(text) == [], more
+
+
+@pytest.mark.parametrize("kind", [hostile, unknown], ids=["valid", "invalid"])
+@pytest.mark.parametrize("name", LINES)
+def test_no_name_makes_a_line_of_its_own(tmp_path: Path, name: str, kind: Callable[[str], onnx.ModelProto]) -> None:
+    """A line that looks like one of onnxsmith's is one of onnxsmith's."""
+    with gallery.inside(tmp_path, {}):
+        onnx.save(kind("\nFORGED\n"), "m.onnx")
+        onnx.save(hostile("\nFORGED\n"), f"other{HIDDEN}.onnx")
+        text, _ = gallery.called(application.main, [*words(name, "m.onnx"), "--verbose"])
+    assert [line for line in text.splitlines() if line.startswith("FORGED")] == []
 
 
 def test_a_terminal_gets_the_styles_of_the_report_alone(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

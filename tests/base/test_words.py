@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from onnxsmith.base.words import (
@@ -9,8 +11,10 @@ from onnxsmith.base.words import (
     byte_count,
     change,
     first_few,
+    listed,
     nearest,
     of_one,
+    pasted,
     several,
     shortened,
     told_apart,
@@ -34,6 +38,15 @@ def test_the_first_few(texts: list[str], between: str, text: str) -> None:
 
 def test_several() -> None:
     assert [several(count, "entry", "entries") for count in (1, 2, 1024)] == ["1 entry", "2 entries", "1,024 entries"]
+
+
+def test_a_name_makes_no_line_of_its_own() -> None:
+    assert listed(["a\nb", "c"]) == r"a\nb, c"
+    assert first_few(["a\nb", "c"], 1) == r"a\nb and 1 more"
+    word = pasted("it's\n a \\")
+    assert "\n" not in word
+    done = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, text=True, check=True)
+    assert done.stdout == "it's\n a \\"
 
 
 def test_shortened() -> None:

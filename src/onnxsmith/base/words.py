@@ -17,7 +17,21 @@ def several(count: int, noun: str, plural: str = "") -> str:
 
 def pasted(text: object) -> str:
     """Returns a name or a path as one word of a command that the user pastes: in quotes where a shell needs them."""
-    return shlex.quote(str(text))
+    word = str(text)
+    if "\n" not in word:
+        return shlex.quote(word)
+    escaped = word.replace("\\", r"\\").replace("'", r"\'").replace("\n", r"\n")
+    return f"$'{escaped}'"  # as bash and zsh write it: a line of its own could be taken for one of onnxsmith's
+
+
+def in_line(name: str) -> str:
+    """Returns a name as a message shows it: with the escape of a line break."""
+    return name.replace("\n", r"\n")
+
+
+def listed(names: Iterable[str]) -> str:
+    """`a, b, c`: names of a model, each as a message shows it."""
+    return ", ".join(map(in_line, names))
 
 
 def nodes_and_constants(nodes: int, constants: int) -> str:
@@ -38,7 +52,7 @@ def plural(noun: str) -> str:
 
 def first_few(texts: Collection[str], most: int, between: str = ", ") -> str:
     """Lists the first texts, and counts those after `most`: `a, b and 3 more`, or `a; b; and 3 more`."""
-    shown = between.join(list(texts)[:most])
+    shown = between.join(map(in_line, itertools.islice(texts, most)))
     more = len(texts) - most
     return f"{shown}{';' * (between == '; ')} and {more:,} more" if more > 0 else shown
 

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.base import name_patterns
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import first_few, pasted, plural, several
+from onnxsmith.base.words import first_few, listed, pasted, plural, several
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
 from onnxsmith.graph.structure import provenance, tensor_paths, walk
 
@@ -149,7 +149,7 @@ class Selecting:
                 ", with the new name in the place of NEW"
             )
         elif near:
-            fix = f"the nearest names: {', '.join(near)}"
+            fix = f"the nearest names: {listed(near)}"
         else:
             fix = "`onnxsmith inspect MODEL --nodes` lists the inputs and results of all nodes"
         return problem(

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.base import name_patterns
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import listed
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.structure import tensor_paths, walk
 from onnxsmith.graph.structure.model_copy import cloned
@@ -190,6 +191,6 @@ def _missing(kind: str, name: str, known: list[str]) -> OnnxsmithError:
     return problem(
         "simplify/no-such-port",
         f"the model has no {kind} {name!r}",
-        why=f"it has {', '.join(known) or 'none'}",
+        why=f"it has {listed(known) or 'none'}",
         fix=f"write {' or '.join(map(repr, near or known[:_SHOWN]))} in place of {name!r}" if known else "leave it out",
     )

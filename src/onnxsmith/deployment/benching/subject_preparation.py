@@ -11,7 +11,7 @@ from typing import Any
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.verification import Verification
-from onnxsmith.base.words import pasted
+from onnxsmith.base.words import listed, pasted
 from onnxsmith.comparison.outputs.comparison_setup import Compared, compared, evidence
 from onnxsmith.comparison.outputs.sides import SideSource, as_programs, renamed, side, under
 from onnxsmith.deployment.benching.subjects import Failed, Subject
@@ -187,7 +187,7 @@ def _no_dimension(name: str, known: Sequence[str], lead: Ready) -> OnnxsmithErro
     return problem(
         "bench/no-dimension",
         f"no input has a symbolic dimension {name!r}",
-        fix=f"the symbolic dimensions are: {', '.join(known)}"
+        fix=f"the symbolic dimensions are: {listed(known)}"
         if known
         else f"the model has no symbolic dimensions; {opening}",
     )

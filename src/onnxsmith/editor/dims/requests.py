@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import first_few, pasted, shortened
+from onnxsmith.base.words import first_few, in_line, listed, pasted, shortened
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.structure import tensor_paths
 from onnxsmith.graph.structure.signature import is_symbol, names_something, signature
@@ -113,7 +113,7 @@ def _of_symbol(model: ir.Model, text: str) -> list[Request]:
         raise problem(
             "edit/no-match",
             f"no input has a symbolic dimension {name.strip()!r}",
-            why=f"the symbolic dimensions are {', '.join(known) or 'none'}",
+            why=f"the symbolic dimensions are {listed(known) or 'none'}",
             fix=f"write {near[0]!r}" if near else _symbolic_first(model, name.strip(), size.strip(), known),
         )
     return found
@@ -130,12 +130,12 @@ def _symbolic_first(model: ir.Model, name: str, size: str, known: Collection[str
             if isinstance(dim, int)
         ]
         wish = (
-            f'; an axis of fixed size has no name; to make it dynamic, write "{fixed[0].partition(" ")[0]}={name}"'
+            f'; an axis of fixed size has no name; to make it dynamic, write "{in_line(fixed[0].partition(" ")[0])}={name}"'
             if fixed
             else ""
         )
         axes = f" (fixed are {first_few(fixed, _SHOWN)})" if fixed else ""
-        return f"the names that can be set are {', '.join(known)}{wish}{axes}"
+        return f"the names that can be set are {listed(known)}{wish}{axes}"
     ranked = [value.name for value in model.graph.inputs if value.name and value.shape]
     new = name if is_symbol(name) and names_something(name) else "n"
     shown = " ".join(f'"{one}:0={new}"' for one in ranked)

@@ -9,7 +9,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, listed, several
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.function_outlining import outlined, refuse_loops, refuse_unlike
 from onnxsmith.editor.node_regions import Layout, Region, difference, of_matches, of_modules, of_nodes, without_shared
@@ -41,7 +41,7 @@ class Inline(Step):
             raise problem(
                 "edit/no-match",
                 f"there is no local function {self.function!r}",
-                why=f"the model has {', '.join(known)}",
+                why=f"the model has {listed(known)}",
                 fix=f"write {(near or list(known))[0]!r}",
             )
         only = None if self.function is None else [known[self.function]]

@@ -10,7 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import listed, several
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph.shapes.dims import symbols
@@ -92,7 +92,7 @@ class Rename(Step):
             raise problem(
                 "edit/no-match",
                 f"no symbolic dimension is called {self.dim!r}",
-                why=f"the model has {', '.join(known) or 'none'}",
+                why=f"the model has {listed(known) or 'none'}",
                 fix=f"write {' or '.join(map(repr, near[:1] or known))}" if known else "leave the step out",
             )
         if self.to in known:

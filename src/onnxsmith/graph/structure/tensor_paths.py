@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.constant_tensors import const_tensor
-from onnxsmith.base.words import abbreviated, several
+from onnxsmith.base.words import abbreviated, listed, several
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.walk import named_subgraphs
 
@@ -108,14 +108,14 @@ def unknown(name: str, known: Collection[Place]) -> OnnxsmithError:
         "model/unknown-tensor",
         f"no tensor of the model is called {name!r}",
         why="" if found else f"it has {several(len(names), 'named tensor')}, none with a similar name",
-        fix=f"the nearest names: {', '.join(found)}" if found else "`onnxsmith inspect MODEL --nodes` lists the names",
+        fix=f"the nearest names: {listed(found)}" if found else "`onnxsmith inspect MODEL --nodes` lists the names",
     )
 
 
 def near(name: str, names: Collection[str]) -> list[str]:
     """Returns a few names that contain `name`, the shortest first; otherwise names that it abbreviates, or names with a
     similar spelling."""
-    ordered = sorted(names)
+    ordered = sorted(set(names))
     containing = sorted((text for text in ordered if name and name.lower() in text.lower()), key=len)
     return (containing or abbreviated(name, ordered))[:_SUGGESTED] or difflib.get_close_matches(
         name, ordered, _SUGGESTED

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.parts.pruning import FixedChannels, PrunedLayer, SharePoint
 from onnxsmith.base.report.parts.verification import Verification
-from onnxsmith.base.words import first_few, several, told_apart
+from onnxsmith.base.words import first_few, listed, several, told_apart
 from onnxsmith.graph.shapes.symbolic_inference import infer
 from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.dim_ranges import Sizes as DimSizes
@@ -59,7 +59,7 @@ class Counting:
                 "inspect/unknown-dim",
                 f"no dimension of the model is called {unused[0]!r}",
                 where=where,
-                fix=f"its symbolic dimensions are: {', '.join(self.sizes)}"
+                fix=f"its symbolic dimensions are: {listed(self.sizes)}"
                 if self.sizes
                 else "leave --dim out: the model has fixed sizes only",
             )

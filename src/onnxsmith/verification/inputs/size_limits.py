@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import pasted
+from onnxsmith.base.words import listed, pasted
 from onnxsmith.graph.shapes import dims
 from onnxsmith.graph.structure import dim_ranges
 from onnxsmith.graph.structure.dim_ranges import Range, Size
@@ -225,11 +225,11 @@ def refuse_unknown(asked: dim_ranges.Asked, *interfaces: Signature) -> None:
         return
     near = difflib.get_close_matches(stray, known, 1)
     size = given[stray]
-    fix = f"give one of: {', '.join(known)}" if known else "remove --dim: all sizes are fixed"
+    fix = f"give one of: {listed(known)}" if known else "remove --dim: all sizes are fixed"
     raise problem(
         "input/unknown-dim",
         f"no input has a dimension called {stray!r}",
-        why=f"the dimensions are: {', '.join(known)}" if near else "",
+        why=f"the dimensions are: {listed(known)}" if near else "",
         fix=f"write --dim {pasted(near[0])}={size}" if near else fix,
     )
 

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.model_summary import CostRow, Costs
-from onnxsmith.base.words import pasted, several
+from onnxsmith.base.words import listed, pasted, several
 from onnxsmith.graph.files import closed_axes
 from onnxsmith.graph.shapes.dims import MADE
 from onnxsmith.graph.shapes.symbolic_inference import inferred
@@ -131,7 +131,7 @@ def _names(shaped: ir.Model) -> dict[str, str]:
 
 
 def _refuse_unused(sizes: Sizes, where: str) -> None:
-    unused, used = sizes.unused(), ", ".join(sizes.used())
+    unused, used = sizes.unused(), listed(sizes.used())
     if unused:
         raise problem(
             "inspect/unknown-dim",
