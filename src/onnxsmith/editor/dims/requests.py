@@ -129,11 +129,8 @@ def _symbolic_first(model: ir.Model, name: str, size: str, known: Collection[str
             for axis, dim in enumerate(value.shape or ())
             if isinstance(dim, int)
         ]
-        wish = (
-            f'; an axis of fixed size has no name; to make it dynamic, write "{in_line(fixed[0].partition(" ")[0])}={name}"'
-            if fixed
-            else ""
-        )
+        axis = in_line(fixed[0].partition(" ")[0]) if fixed else ""
+        wish = f'; an axis of fixed size has no name; to make it dynamic, write "{axis}={name}"' if fixed else ""
         axes = f" (fixed are {first_few(fixed, _SHOWN)})" if fixed else ""
         return f"the names that can be set are {listed(known)}{wish}{axes}"
     ranked = [value.name for value in model.graph.inputs if value.name and value.shape]
