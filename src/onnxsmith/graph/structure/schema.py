@@ -12,6 +12,11 @@ import onnx_ir as ir
 _ONNX_DOMAINS = {"", "ai.onnx"}
 
 
+_WITHOUT_USE = "consumed_inputs"
+"""Is an attribute that BatchNormalization requires in opset 1, for a plan of memory that no runtime makes. Models leave
+it out."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A formal input or output. A variadic parameter, always the last, stands for any number of operands.
@@ -68,7 +73,7 @@ class Schema:
     def misfit(self, node: ir.Node) -> str:
         """Returns the reason for which a node is no node of this operator; "" if it is one."""
         for name in self.required:
-            if name not in node.attributes:
+            if name not in node.attributes and name != _WITHOUT_USE:
                 return f"it has no attribute `{name}`"
         for name, attribute in node.attributes.items():
             kind = self.attributes.get(name, attribute.type)
