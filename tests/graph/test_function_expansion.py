@@ -63,11 +63,15 @@ def test_many_bytes_are_refused_too(refused: Refused) -> None:
     assert "2,147,483,647 bytes" in refusal.problem.why
 
 
-@pytest.mark.parametrize("calls", [("f0", "f0"), ("f1", "f0")])
-def test_recursion_is_left_to_the_checker(calls: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("calls", "circle"), [(("f0", "f0"), "f::f0 calls f::f0"), (("f1", "f0"), "f::f1 calls f::f0 calls f::f1")]
+)
+def test_recursion_is_refused(calls: tuple[str, str], circle: str, refused: Refused) -> None:
     functions = "".join(FUNCTION.format(at=at, body=f"y = f.{name} (c, x)") for at, name in enumerate(calls))
     model = onnx.parser.parse_model(HEAD.format(last=0) + functions)
-    function_expansion.refuse_endless(model, "m.onnx")
+    with refused("model/invalid") as refusal:
+        from_proto(model, where="m.onnx")
+    assert sorted(circle.split(" calls ")[:-1]) == sorted(refusal.problem.why.partition(";")[0].split(" calls ")[:-1])
 
 
 def test_a_large_file_may_expand_to_a_multiple(monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:

@@ -6,13 +6,13 @@ onnx's checker, its inference and the runtimes expand the calls. A file of 2 kB 
 
 from __future__ import annotations
 
-import contextlib
 import graphlib
 from collections.abc import Iterable
 
 import onnx
 
 from onnxsmith.base.problem import problem
+from onnxsmith.base.words import first_few
 from onnxsmith.graph.structure.name_validation import subgraphs
 
 MOST = 1_000_000
@@ -24,22 +24,25 @@ to blame."""
 _MOST_BYTES = 2**31 - 1
 """Limits the bytes of the nodes after expansion, which onnx and the runtimes hold in one message."""
 
+_SHOWN = 6
+"""Limits the functions of a circle that a message names. A choice."""
+
 _Key = tuple[str, str, str]
 _Size = tuple[int, int]
 """Holds a number of nodes and their bytes."""
 
 
 def refuse_endless(proto: onnx.ModelProto, where: str) -> None:
-    """Raises if the functions expand to more nodes than a process can handle.
+    """Raises if the functions call each other in a circle, or expand to more nodes than a process can handle.
 
     Raises:
-        OnnxsmithError: `model/expands`.
+        OnnxsmithError: `model/invalid` for a circle, which the ONNX IR specification forbids; `model/expands`.
     """
     if not proto.functions:
         return
     functions = {_key(one.domain, one.name, one.overload): one for one in proto.functions}
     sizes: dict[_Key, _Size] = {}
-    for key in _callees_first(functions):
+    for key in _callees_first(functions, where):
         sizes[key] = _size(functions[key].node, sizes)
     count, nbytes = _size(proto.graph.node, sizes)
     written = sum(len(holder.node) for holder in (proto.graph, *proto.functions))
@@ -50,7 +53,7 @@ def refuse_endless(proto: onnx.ModelProto, where: str) -> None:
     raise problem(
         "model/expands",
         f"the functions of the file expand to {count:,} nodes, of {nbytes:,} bytes",
-        where=f"{where}, function {'::'.join(part for part in largest if part)}",
+        where=f"{where}, function {_shown(largest)}",
         why=f"the file has {written:,} nodes, and one call of this function expands to {sizes[largest][0]:,}. onnx and "
         f"the runtimes expand every call; the limit is {most:,} nodes and {_MOST_BYTES:,} bytes",
         fix="call these functions less often where the model is made; `onnxsmith view` shows the file without "
@@ -62,15 +65,24 @@ def _key(domain: str, name: str, overload: str) -> _Key:
     return "" if domain == "ai.onnx" else domain, name, overload
 
 
-def _callees_first(functions: dict[_Key, onnx.FunctionProto]) -> Iterable[_Key]:
-    """Yields each function after the functions that it calls. Leaves out functions that call themselves, which onnx's
-    checker refuses, and their callers."""
+def _callees_first(functions: dict[_Key, onnx.FunctionProto], where: str) -> Iterable[_Key]:
+    """Returns each function after the functions that it calls."""
     order = graphlib.TopologicalSorter({key: _called(one.node) & functions.keys() for key, one in functions.items()})
-    with contextlib.suppress(graphlib.CycleError):  # the sorter still gives what does not depend on the cycle
-        order.prepare()
-    while ready := order.get_ready():
-        yield from ready
-        order.done(*ready)
+    try:
+        return list(order.static_order())
+    except graphlib.CycleError as error:
+        circle = [_shown(key) for key in reversed(error.args[1])]
+    raise problem(
+        "model/invalid",
+        f"the function {circle[0]} calls itself",
+        where=where,
+        why=f"{first_few(circle, _SHOWN, ' calls ')}; functions of a model must not be recursive",
+        fix="remove one of these calls where the model is made",
+    )
+
+
+def _shown(key: _Key) -> str:
+    return "::".join(part for part in key if part)
 
 
 def _called(nodes: Iterable[onnx.NodeProto]) -> set[_Key]:
