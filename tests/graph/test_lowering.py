@@ -341,6 +341,24 @@ def test_what_the_earlier_opset_cannot_say_is_refused_with_the_node(name: str) -
     assert "-> y" in str(caught.value.problem.where)
 
 
+@pytest.mark.parametrize(
+    ("node", "name", "now", "target"),
+    [
+        ("Softmax <axis = 1> (x)", "axis", 20, 12),
+        ("LogSoftmax <axis = 1> (x)", "axis", 20, 12),
+        ("ArgMax <axis = 1> (x)", "axis", 20, 10),
+        ("Shape <start = 1> (x)", "start", 20, 14),
+    ],
+)
+def test_an_attribute_of_a_function_around_has_no_value(node: str, name: str, now: int, target: int) -> None:
+    before = model(f"g (float[2,3,4] x) => (y) {{ y = {node} }}", now)
+    kept = before.graph[0].attributes[name]
+    before.graph[0].attributes[name] = ir.RefAttr(name, name, kept.type)
+    with pytest.raises(OnnxsmithError) as caught:
+        opset_conversion.convert(before, target)
+    assert f"`{name}` refers to an attribute of the function" in str(caught.value.problem.why)
+
+
 def test_a_softmax_of_unknown_rank_is_written_as_its_formula() -> None:
     text = "g (float[2,3,4] x, int64[K] s) => (float[2,A,B] y) { z = Reshape(x, s) y = Softmax<axis=0>(z) }"
     before = model(text, 13)

@@ -119,13 +119,13 @@ def _changed(
     older = _find(node.op_type, "", newer.since - 1)
     if older is not None and not older.deprecated:
         change = lowerings().get((node.op_type, newer.since))
-        reason = change.lower(node, write) if change is not None else ""
+        reason = change.lowered(node, write) if change is not None else ""
         if not reason and node.graph is not None:
             reason = write_older(node, newer, older)
         if not reason:
             return write.made, newer.since - 1, ""
     elif change := lowerings().get((node.op_type, newer.since)):
-        reason = change.lower(node, write)
+        reason = change.lowered(node, write)
         return write.made, newer.since - 1, reason
     expanded = expand(node, version, target, write)
     if isinstance(expanded, str):

@@ -26,12 +26,13 @@ class NegativeAxes(Lowering):
              "Softmax", "Split", "Squeeze", "TopK", "Unsqueeze"), 11
         ),
     }  # fmt: skip
+    reads = ("axes", "axis")
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         name = "axes" if "axes" in node.attributes else "axis"
         attribute = node.attributes.get(name)
-        if attribute is None or attribute.is_ref():
-            return "" if attribute is None else f"`{name}` refers to an attribute of the function"
+        if attribute is None:
+            return ""
         given = [int(one) for one in (attribute.value if name == "axes" else [attribute.value])]
         if min(given, default=0) >= 0:
             return ""
@@ -51,6 +52,7 @@ class SoftmaxAxis(Lowering):
     """
 
     operators: ClassVar[dict[str, int]] = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13}
+    reads = ("axis",)
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         axis, dims = node.attributes.get_int("axis", -1), rank(node.inputs[0])
@@ -111,6 +113,7 @@ class ShapePart(Lowering):
     """
 
     operators: ClassVar[dict[str, int]] = {"Shape": 15}
+    reads = ("start", "end")
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", _END)
@@ -131,6 +134,7 @@ class SplitCount(Lowering):
     """
 
     operators: ClassVar[dict[str, int]] = {"Split": 18}
+    reads = ("num_outputs", "axis")
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         attribute = node.attributes.get("num_outputs")
@@ -162,6 +166,7 @@ class ReshapeZero(Lowering):
     """
 
     operators: ClassVar[dict[str, int]] = {"Reshape": 14}
+    reads = ("allowzero",)
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         if not node.attributes.get_int("allowzero", 0):

@@ -23,10 +23,20 @@ class Lowering(ABC):
     """
 
     operators: ClassVar[Mapping[str, int]]
+    reads: ClassVar[tuple[str, ...]] = ()
+    """Names the attributes that `lower` reads. A node of a function may refer to an attribute of the function there,
+    whose value each call sets; then `lowered` refuses."""
 
     @abstractmethod
     def lower(self, node: ir.Node, write: Inserter) -> str:
         """Lowers the node and returns "". If that is impossible, changes nothing and returns the reason."""
+
+    def lowered(self, node: ir.Node, write: Inserter) -> str:
+        """Lowers the node as `lower` does, if it has a value for each attribute that decides."""
+        for name in self.reads:
+            if name in node.attributes and node.attributes[name].is_ref():
+                return f"`{name}` refers to an attribute of the function"
+        return self.lower(node, write)
 
 
 @cache

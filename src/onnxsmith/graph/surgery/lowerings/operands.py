@@ -36,6 +36,7 @@ class AttributesForOperands(Lowering):
         "ReduceSum": 13, "Squeeze": 13, "Unsqueeze": 13, "Split": 13, "Clip": 11, "Pad": 11, "Slice": 10, "TopK": 10,
         "DFT": 20, "Dropout": 12, "Upsample": 9,
     }  # fmt: skip
+    reads = ("noop_with_empty_axes",)
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         if node.op_type == "Dropout" and any(value.uses() or value.is_graph_output() for value in node.outputs[1:]):
@@ -100,6 +101,7 @@ class ConstantsOfFloats(Lowering):
     """
 
     operators: ClassVar[dict[str, int]] = {"Constant": 9}
+    reads = ("value",)
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         attribute = node.attributes.get("value")
@@ -222,6 +224,7 @@ class ScatterName(Lowering):
     """Lowers a ScatterElements, which was called Scatter before opset 11."""
 
     operators: ClassVar[dict[str, int]] = {"ScatterElements": 11}
+    reads = ("axis",)
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         write.replace([write.op("Scatter", *node.inputs, axis=node.attributes.get_int("axis", 0))])
@@ -248,6 +251,7 @@ class DequantizeBlocks(Lowering):
     """
 
     operators: ClassVar[dict[str, int]] = {"DequantizeLinear": 21}
+    reads = ("block_size", "axis")
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         q, scale, zero = operand(node, 0), operand(node, 1), operand(node, 2)

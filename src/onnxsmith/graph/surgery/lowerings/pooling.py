@@ -19,6 +19,7 @@ class LastWindow(Lowering):
     """
 
     operators: ClassVar[dict[str, int]] = {"MaxPool": 22, "AveragePool": 22}
+    reads = ("ceil_mode", "auto_pad", "kernel_shape", "strides", "pads", "dilations")
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         shape = facts.dims(node.inputs[0])

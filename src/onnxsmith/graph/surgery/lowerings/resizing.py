@@ -20,6 +20,7 @@ class ResizeAxes(Lowering):
     """
 
     operators: ClassVar[dict[str, int]] = {"Resize": 18}
+    reads = ("axes",)
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         attribute = node.attributes.get("axes")
@@ -64,6 +65,7 @@ class ResizeCoordinates(Lowering):
     """
 
     operators: ClassVar[dict[str, int]] = {"Resize": 11}
+    reads = ("mode",)
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         sizes = operand(node, 3)
@@ -142,6 +144,7 @@ class ResizeName(Lowering):
     """
 
     operators: ClassVar[dict[str, int]] = {"Resize": 10}
+    reads = ("mode",)
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         known = facts.constant(node.inputs[1])
@@ -179,6 +182,7 @@ class GridSampleModes(Lowering):
     """
 
     operators: ClassVar[dict[str, int]] = {"GridSample": 20}
+    reads = ("mode",)
 
     def lower(self, node: ir.Node, write: Inserter) -> str:
         dims = rank(node.inputs[0])
