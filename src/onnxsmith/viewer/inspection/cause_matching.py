@@ -14,6 +14,7 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
+from onnxsmith.base.words import pasted
 from onnxsmith.exporter.causes._message_text import plain
 
 _PLACE = re.compile(r"\{(\w+)(?:\|([^}]*))?\}")
@@ -34,11 +35,11 @@ class Help:
         """Fills in the names and the path of the model. A command that reads a patch file begins with a command that
         writes this file."""
         words = [filled(word, names) for word in shlex.split(self.run)]
-        run = shlex.join(model if word == "model.onnx" else word for word in words)
+        run = " ".join(pasted(model if word == "model.onnx" else word) for word in words)
         if not self.patch:
             return run
         quoted = {name: value.replace("\\", "\\\\").replace('"', '\\"') for name, value in names.items()}
-        lines = " ".join(shlex.quote(filled(line, quoted)) for line in self.patch.strip().splitlines())
+        lines = " ".join(pasted(filled(line, quoted)) for line in self.patch.strip().splitlines())
         return f"printf '%s\\n' {lines} > {next(word for word in words if word.endswith('.toml'))}; {run}"
 
 
