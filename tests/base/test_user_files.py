@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -109,3 +110,11 @@ def test_an_output_without_a_name_is_refused(path: str) -> None:
     with pytest.raises(OnnxsmithError, match="save/not-a-file"):
         devices.refuse(path)
     devices.refuse(path, streams=False)
+
+
+def test_no_folder_for_temporary_files_is_a_problem() -> None:
+    error = FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp', '/var/tmp']")
+    found = limits.problem_of(error)
+    assert found is not None
+    assert found.id == "run/no-temporary-folder"
+    assert "'/tmp', '/var/tmp'" in found.why

@@ -18,6 +18,9 @@ _SHORTAGE = re.compile(
 """Matches messages of libraries and of the loader that say that memory ran out, and those of numpy for an array that no
 memory could hold."""
 
+_NO_TEMPORARY = "No usable temporary directory"
+"""Is how Python's `tempfile` begins its message."""
+
 
 def problem_of(error: BaseException) -> Problem | None:
     """Returns the problem for an error that is, or was caused by, a refusal of the operating system; else None."""
@@ -29,6 +32,8 @@ def problem_of(error: BaseException) -> Problem | None:
             return _no_memory(found)
         if isinstance(found, FileNotFoundError) and found.filename is None and not _has_current_folder():
             return _no_current_folder(found)
+        if isinstance(found, FileNotFoundError) and _NO_TEMPORARY in str(found):
+            return _no_temporary_folder(found)
         if isinstance(found, OSError) and found.errno in _KINDS:
             return _KINDS[found.errno](found)
         found = found.__cause__ or found.__context__
@@ -117,6 +122,15 @@ def _no_current_folder(error: OSError) -> Problem:
         "the current folder was removed",
         why=f"relative paths start there, and the system has no path for it: {error}",
         fix="change to a folder that exists, and run the command again: `cd`",
+    )
+
+
+def _no_temporary_folder(error: OSError) -> Problem:
+    return Problem(
+        "run/no-temporary-folder",
+        "no file can be written to any folder for temporary files",
+        why=f"{error.strerror}: each of them is missing, full, read-only or over a limit of this process (`ulimit -f`)",
+        fix="put temporary files into a folder that takes files: TMPDIR=/other/disk",
     )
 
 
