@@ -81,13 +81,13 @@ def test_a_removed_current_folder_is_a_problem(tmp_path: Path, monkeypatch: pyte
     assert limits.problem_of(caught.value) is None
 
 
-def test_an_integer_of_over_64_bits_is_refused() -> None:
-    assert user_files.parse_json(f"[{2**64 - 1}, {-(2**63)}]") == [2**64 - 1, -(2**63)]
-    for number in (2**64, -(2**63) - 1, 10**400):
+def test_a_very_large_integer_is_refused() -> None:
+    assert user_files.parse_json(f"[{10**30}, {-(2**63)}]") == [10**30, -(2**63)]  # transformers writes 10^30
+    for number in (2**64, -(2**64), 10**400):
         with pytest.raises(ValueError, match="64 are allowed"):
             user_files.parse_toml(f"a = [{{ b = {number} }}]")
-        with pytest.raises(ValueError, match="64 are allowed"):
-            user_files.parse_json(f'{{"a": [{number}]}}')
+    with pytest.raises(ValueError, match="1,023 are allowed"):
+        user_files.parse_json(f'{{"a": [{10**400}]}}')
 
 
 @pytest.mark.parametrize("shape", [(2**62, 3), (2**63 - 1,), (1,) * 65])

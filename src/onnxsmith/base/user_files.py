@@ -16,8 +16,9 @@ MOST = 2**28
 _DEEPEST = 100
 """Limits the depth of lists and tables in each other. A choice: no file nests so deep, and what reads the content
 recurses."""
-_LEAST, _LARGEST = -(2**63), 2**64 - 1
-"""Limit the integers to those of int64 and uint64. TOML allows no others, and no tensor holds them."""
+_IN_TOML, _IN_JSON = 64, 1023
+"""Limit the bits of an integer. TOML allows no larger ones, and no tensor holds them. JSON of other programs has larger
+ones: transformers writes 10^30 for a length without a limit. Above 1,023 bits, none can become a float."""
 _TOO_DEEP = f"lists or tables are nested over {_DEEPEST} deep"
 
 
@@ -74,7 +75,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     """
     import tomllib
 
-    found: dict[str, Any] = _parsed(tomllib.loads, text)
+    found: dict[str, Any] = _parsed(tomllib.loads, text, _IN_TOML)
     return found
 
 
@@ -82,26 +83,26 @@ def parse_json(text: str | bytes) -> Any:
     """Returns the content of a text in JSON.
 
     Raises:
-        ValueError: it is not JSON, nests too deep, or has an integer of over 64 bits.
+        ValueError: it is not JSON, nests too deep, or has an integer of over 1,023 bits.
     """
-    return _parsed(json.loads, text)
+    return _parsed(json.loads, text, _IN_JSON)
 
 
-def _parsed(parse: Callable[[Any], Any], text: str | bytes) -> Any:
+def _parsed(parse: Callable[[Any], Any], text: str | bytes, bits: int) -> Any:
     try:
         found = parse(text)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
-    _refuse_extreme(found)
+    _refuse_extreme(found, bits)
     return found
 
 
-def _refuse_extreme(content: Any) -> None:
+def _refuse_extreme(content: Any, bits: int) -> None:
     level = [content]
     for _ in range(_DEEPEST):
-        wide = next((one for one in level if isinstance(one, int) and not _LEAST <= one <= _LARGEST), None)
-        if wide is not None:
-            raise ValueError(f"an integer has {wide.bit_length()} bits, and 64 are allowed")
+        wide = max((one.bit_length() for one in level if isinstance(one, int)), default=0)
+        if wide > bits:
+            raise ValueError(f"an integer has {wide:,} bits, and {bits:,} are allowed")
         level = [
             inner
             for one in level
