@@ -54,9 +54,10 @@ def run(body: str, **feeds: Any) -> dict[str, Any]:
 
 
 def node_of(session: Session) -> int:
-    """The process id of the child's node."""
+    """The process id of the child's node. Beside it there is the guard that ends it with the child."""
     child = session.isolated._child._process.pid  # type: ignore[attr-defined]
-    return int(Path(f"/proc/{child}/task/{child}/children").read_text().split()[0])
+    started = Path(f"/proc/{child}/task/{child}/children").read_text().split()
+    return int(next(one for one in started if Path(f"/proc/{one}/comm").read_text().strip() != "sh"))
 
 
 def is_running(pid: int) -> bool:
