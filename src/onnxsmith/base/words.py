@@ -9,6 +9,8 @@ import shlex
 from collections.abc import Collection, Iterable
 from decimal import ROUND_UP, Decimal
 
+from onnxsmith.base.printable import one_line
+
 
 def several(count: int, noun: str, plural: str = "") -> str:
     """`1 node`, `2 nodes`, `1,024 nodes`, `2 entries`."""
@@ -24,14 +26,9 @@ def pasted(text: object) -> str:
     return f"$'{escaped}'"  # as bash and zsh write it: a line of its own could be taken for one of onnxsmith's
 
 
-def in_line(name: str) -> str:
-    """Returns a name as a message shows it: with the escape of a line break."""
-    return name.replace("\n", r"\n")
-
-
 def listed(names: Iterable[str]) -> str:
     """`a, b, c`: names of a model, each as a message shows it."""
-    return ", ".join(map(in_line, names))
+    return ", ".join(map(one_line, names))
 
 
 def nodes_and_constants(nodes: int, constants: int) -> str:
@@ -52,7 +49,7 @@ def plural(noun: str) -> str:
 
 def first_few(texts: Collection[str], most: int, between: str = ", ") -> str:
     """Lists the first texts, and counts those after `most`: `a, b and 3 more`, or `a; b; and 3 more`."""
-    shown = between.join(map(in_line, itertools.islice(texts, most)))
+    shown = between.join(map(one_line, itertools.islice(texts, most)))
     more = len(texts) - most
     return f"{shown}{';' * (between == '; ')} and {more:,} more" if more > 0 else shown
 

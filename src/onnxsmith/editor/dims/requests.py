@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from onnxsmith.base.printable import one_line
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import first_few, in_line, listed, pasted, shortened
+from onnxsmith.base.words import first_few, listed, pasted, shortened
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.structure import tensor_paths
 from onnxsmith.graph.structure.signature import is_symbol, names_something, signature
@@ -129,7 +130,7 @@ def _symbolic_first(model: ir.Model, name: str, size: str, known: Collection[str
             for axis, dim in enumerate(value.shape or ())
             if isinstance(dim, int)
         ]
-        axis = in_line(fixed[0].partition(" ")[0]) if fixed else ""
+        axis = one_line(fixed[0].partition(" ")[0]) if fixed else ""
         wish = f'; an axis of fixed size has no name; to make it dynamic, write "{axis}={name}"' if fixed else ""
         axes = f" (fixed are {first_few(fixed, _SHOWN)})" if fixed else ""
         return f"the names that can be set are {listed(known)}{wish}{axes}"
