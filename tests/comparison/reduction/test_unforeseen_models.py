@@ -178,15 +178,6 @@ def test_what_the_check_asks_for_is_left(name: str, tmp_path: Path) -> None:
     onnxsmith.load(tmp_path / "out" / "model.onnx")
 
 
-def test_functions_that_call_themselves_stay(tmp_path: Path) -> None:
-    """No runtime takes them; the reduction goes around them."""
-    text = f"""(float[2] x) => (y) {{ a = Neg(x)\n b = local.f(a)\n y = Neg(b) }}
-        {LOCAL} f (v) => (r) {{ m = Neg(v)\n n = local.f(m)\n r = Erf(n) }}"""
-    result = onnxsmith.reduce(from_text(HEAD + text), tmp_path / "out", check=has("Erf"))
-    assert result.ok
-    assert [function.name for function in onnx.load(tmp_path / "out" / "model.onnx").functions] == ["f"]
-
-
 def int4_weights() -> onnx.ModelProto:
     nodes = [
         helper.make_node("DequantizeLinear", ["w", "s"], ["d"]),
