@@ -37,7 +37,10 @@ def watch(place: str, at: int, number: int, group: bool) -> list[int]:
 
 
 def main() -> None:
-    """Runs `onnxsmith` with the words of this program."""
+    """Runs `onnxsmith` with the words of this program. An interrupt ends it from the start, as in `onnxsmith` itself."""
+    from onnxsmith.base import interrupts
+
+    interrupts.begin()
     count, at = os.environ.pop("STOPS_COUNT", ""), json.loads(os.environ.pop("STOPS_AT", "[0, 0, false]"))
     seen = watch(str(Path.cwd()), *at)
     from onnxsmith.__main__ import main as command_line
