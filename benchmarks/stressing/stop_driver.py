@@ -37,7 +37,7 @@ def watch(place: str, at: int, number: int, group: bool) -> list[int]:
 
 
 def main() -> None:
-    """Runs `onnxsmith` with the words of this program. An interrupt ends it from the start, as in `onnxsmith` itself."""
+    """Runs `onnxsmith` with the words of this program. As in `onnxsmith`, an interrupt ends it from the start."""
     from onnxsmith.base import interrupts
 
     interrupts.begin()
