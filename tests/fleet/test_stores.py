@@ -202,12 +202,13 @@ def test_a_folder_of_a_later_version(store: Store, address: str, refused: Refuse
     assert "format 2" in refusal.problem.why
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format": "x"}', b'{"form": 1}'])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format": "x"}', b'{"format": 0}', b'{"form": 1}'])
 def test_a_damaged_folder(rooted: Path, refused: Refused, content: bytes) -> None:
     opened(f"{rooted}/s/")
     (rooted / "s" / "store.json").write_bytes(content)
-    with refused("fleet/store"):
+    with refused("fleet/store") as refusal:
         anew(f"{rooted}/s/")
+    assert refusal.problem.what == "the store is damaged"
 
 
 WRITTEN = ROW.to_json().encode()
@@ -326,6 +327,20 @@ def test_a_database_of_a_later_version(rooted: Path, refused: Refused) -> None:
     with refused("fleet/store") as refusal:
         anew(address)
     assert "format 2" in refusal.problem.why
+
+
+@pytest.mark.parametrize("version", [0, -1])
+def test_a_database_whose_format_is_damaged(rooted: Path, refused: Refused, version: int) -> None:
+    address = str(rooted / "s.sqlite")
+    opened(address)
+    with sqlite3.connect(address) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    with refused("fleet/store") as refusal:
+        anew(address)
+    assert refusal.problem.what == "the store is damaged"
+    with sqlite3.connect(address) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (version,)
 
 
 @pytest.mark.parametrize("content", [b"garbage" * 500, b"SQLite format 3\x00" + b"\xff" * 5000])

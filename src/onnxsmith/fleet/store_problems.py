@@ -57,15 +57,22 @@ def foreign(where: str, why: str) -> OnnxsmithError:
     )
 
 
-def later(where: str, version: object, known: int) -> OnnxsmithError:
-    """Returns the problem of a store that a later version of onnxsmith wrote."""
-    return problem(
-        "fleet/store",
-        "a later version of onnxsmith wrote the store",
-        where=where,
-        why=f"the store has format {version}, but this version of onnxsmith reads {known}",
-        fix=f"use the version of onnxsmith that wrote it; or give another store: {_OPTION.get()} {elsewhere()}",
-    )
+def refuse_format(where: str, version: object, known: int) -> None:
+    """Refuses a store whose format is not `known`: a later version of onnxsmith wrote it, or its number is damaged.
+
+    Raises:
+        OnnxsmithError: `fleet/store`.
+    """
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise damaged(where, f"the number of its format is {version!r}")
+    if version > known:
+        raise problem(
+            "fleet/store",
+            "a later version of onnxsmith wrote the store",
+            where=where,
+            why=f"the store has format {version}, but this version of onnxsmith reads {known}",
+            fix=f"use the version of onnxsmith that wrote it; or give another store: {_OPTION.get()} {elsewhere()}",
+        )
 
 
 def refused(address: str, error: Exception) -> OnnxsmithError:

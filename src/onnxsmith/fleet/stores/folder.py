@@ -16,7 +16,7 @@ from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.fleet.row import Outcome, Row, Summary
 from onnxsmith.fleet.run_list import Run
 from onnxsmith.fleet.sources import address as addresses
-from onnxsmith.fleet.store_problems import damaged, later, refused
+from onnxsmith.fleet.store_problems import damaged, refuse_format, refused
 from onnxsmith.fleet.stores.base import FORMAT, Store
 
 _HEAD = 4096
@@ -41,8 +41,7 @@ class FolderStore(Store):
             version = user_files.parse_json(head)["format"]
         except (ValueError, KeyError, TypeError) as error:
             raise damaged(f"{address.rstrip('/')}/store.json", str(error)) from error
-        if not isinstance(version, int) or version > FORMAT:
-            raise later(address, version, FORMAT)
+        refuse_format(address, version, FORMAT)
 
     def _known(self, keys: Collection[str]) -> set[str]:
         if len(keys) < 8:  # a listing of the folder takes longer

@@ -13,7 +13,7 @@ from pathlib import Path
 from onnxsmith.base import folders
 from onnxsmith.fleet.row import Outcome, Row, Summary
 from onnxsmith.fleet.run_list import Run
-from onnxsmith.fleet.store_problems import damaged, foreign, later, refused
+from onnxsmith.fleet.store_problems import damaged, foreign, refuse_format, refused
 from onnxsmith.fleet.stores.base import FORMAT, Store
 
 _TABLES = """
@@ -90,19 +90,21 @@ class SqliteStore(Store):
         """Returns the format of a store, 0 for a file without tables.
 
         Raises:
-            OnnxsmithError: `fleet/store` for the file of another program or of a later version.
+            OnnxsmithError: `fleet/store` for the file of another program or of a later version, or a damaged one.
         """
         (version,) = database.execute("PRAGMA user_version").fetchone()
         names = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
         columns = [name for table in _COLUMNS for _, name, *_ in database.execute(f"PRAGMA table_info({table})")]
-        if names - _NAMES and not {*_COLUMNS} <= names:
+        has_tables = {*_COLUMNS} <= names
+        if names - _NAMES and not has_tables:
             raise foreign(
                 self.address, f"the database belongs to another program, because it has the table {min(names - _NAMES)}"
             )
-        if version > FORMAT and {*_COLUMNS} <= names:
-            raise later(self.address, version, FORMAT)
-        if (names or version) and columns != [name for listed in _COLUMNS.values() for name in listed]:
+        of_later = has_tables and version > FORMAT
+        if (names or version) and not of_later and columns != [name for listed in _COLUMNS.values() for name in listed]:
             raise foreign(self.address, f"the tables have other columns: {', '.join(columns) or 'none'}")
+        if names:
+            refuse_format(self.address, version, FORMAT)
         return int(version)
 
     def keys(self) -> set[str]:
