@@ -10,12 +10,12 @@ from __future__ import annotations
 import errno
 import os
 import re
-import shlex
 import shutil
 from pathlib import Path
 
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.system import standard_output
+from onnxsmith.base.words import pasted
 
 STANDARD_OUTPUT = "/dev/stdout"
 _OPEN = re.compile(r"/(?:dev|proc/self)/fd/(\d+)|/dev/(?:stdin|stdout|stderr)")
@@ -63,7 +63,7 @@ def refuse(path: str | Path, *, streams: bool = True) -> None:
         why="this output is a folder, or the command reads it again"
         if is_stream(target)
         else "a file would replace the device or pipe, or the command would wait until a program reads from it",
-        fix=f"give the path of a file, such as {shlex.quote(f'{target.stem}_2{target.suffix}')}",
+        fix=f"give the path of a file, such as {pasted(f'{target.stem}_2{target.suffix}')}",
     )
 
 
@@ -81,7 +81,7 @@ def refuse_folder(path: str, ending: str) -> None:
             "the output path is that of a folder",
             where=path,
             why="this output is a file",
-            fix=f"give the path of a file in it, such as {shlex.quote(str(target / f'new{ending}'))}",
+            fix=f"give the path of a file in it, such as {pasted(target / f'new{ending}')}",
         )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import re
-import shlex
 import tempfile
 from pathlib import Path
 
 from onnxsmith.base import devices
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.words import pasted
 
 _SHORTAGE = re.compile(
     r"std::bad_alloc|can't start new thread|failed to map segment from shared object"
@@ -48,13 +48,13 @@ def writing_refused(path: str | Path, error: OSError) -> tuple[str, str]:
     if error.errno == errno.ENAMETOOLONG:
         found = devices.too_long(str(path))
         return found.why, found.fix
-    elsewhere = f"give another path, such as {shlex.quote(str(Path(tempfile.gettempdir()) / target.name))}"
+    elsewhere = f"give another path, such as {pasted(Path(tempfile.gettempdir()) / target.name)}"
     if not folder.exists():
         return f"the folder {folder} does not exist", _made(folder)
     if not folder.is_dir():
         return f"{folder} is a file, not a folder", elsewhere
     if target.is_dir():
-        return f"{target} is a folder", f"give the path of a file in it, such as {shlex.quote(str(target / 'new'))}"
+        return f"{target} is a folder", f"give the path of a file in it, such as {pasted(target / 'new')}"
     why = error.strerror or str(error)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"this user may not write to the folder {folder}: {why}", elsewhere
@@ -76,7 +76,7 @@ def refuse_missing(folder: Path) -> None:
 def _made(folder: Path) -> str:
     """Returns the command that makes a folder, with a relative path if it is in the current folder."""
     short = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
-    return f"`mkdir -p {shlex.quote(str(short))}`"
+    return f"`mkdir -p {pasted(short)}`"
 
 
 def no_folder(folder: Path) -> OnnxsmithError:

@@ -21,9 +21,14 @@ def pasted(text: object) -> str:
     """Returns a name or a path as one word of a command that the user pastes: in quotes where a shell needs them."""
     word = str(text)
     if "\n" not in word:
-        return shlex.quote(word)
+        return shlex.quote(word)  # noqa: TID251
     escaped = word.replace("\\", r"\\").replace("'", r"\'").replace("\n", r"\n")
     return f"$'{escaped}'"  # as bash and zsh write it: a line of its own could be taken for one of onnxsmith's
+
+
+def pasted_words(words: Iterable[object]) -> str:
+    """Returns words as a command that the user pastes."""
+    return " ".join(map(pasted, words))
 
 
 def listed(names: Iterable[str]) -> str:

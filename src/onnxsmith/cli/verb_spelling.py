@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 from onnxsmith.base.options import called, fields_of, spelled
 from onnxsmith.base.problem import Problem
+from onnxsmith.base.words import pasted, pasted_words
 from onnxsmith.cli.commands.base import Command
 
 _VALUE = r'(?:"[^"]*"|\[[^\[\]]*\]|\d+|true|false)'
@@ -49,11 +49,11 @@ def _with_files(part: str, command: Command) -> str:
         if name in _FILES and isinstance(value, str) and value:
             file, at, _ = value.rpartition("@")
             on_runtime = at and not Path(value).exists() and not part.startswith("`onnxsmith compare ")
-            path = shlex.quote(file if on_runtime else value)
+            path = pasted(file if on_runtime else value)
             part = re.sub(rf"\b{name}\b", lambda _, path=path: path, part)  # type: ignore[misc]
     output = getattr(command, "output", None)
     if isinstance(output, str) and output:
-        part = re.sub(r"\bOUT\b", lambda _: shlex.quote(output), part)
+        part = re.sub(r"\bOUT\b", lambda _: pasted(output), part)
     return part
 
 
@@ -90,7 +90,7 @@ def _spelled(command: Command, values: Mapping[str, Any], text: str) -> str:
     chosen = [fields[name] for name in values]
     if all(one.metadata["kind"] != "argument" and getattr(command, one.name) == one.default for one in chosen):
         words = [word for one in chosen for word in _words(one, values[one.name])]
-        return f"{'add ' if text.startswith('write ') else ''}{shlex.join(words)}"
+        return f"{'add ' if text.startswith('write ') else ''}{pasted_words(words)}"
     return f"`{whole(dataclasses.replace(command, **values))}`"  # type: ignore[type-var]
 
 
@@ -109,7 +109,7 @@ def whole(command: Command) -> str:
         if field.metadata["kind"] != "argument" and held[called(field)] != field.default
         for word in _words(field, held[called(field)])
     ]
-    return shlex.join(["onnxsmith", *command.name.split(), *arguments, *options])
+    return pasted_words(["onnxsmith", *command.name.split(), *arguments, *options])
 
 
 def _held(settings: Any) -> dict[str, Any]:

@@ -6,12 +6,12 @@ breaks the ONNX specification.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterator, Sequence
 
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.shapes.reader_types import read_off
 from onnxsmith.graph.structure.walk import op_name
 
@@ -46,7 +46,7 @@ def _refused(option: str, value: ir.Value, values: Sequence[ir.Value]) -> Onnxsm
     others = list(dict.fromkeys(_nearest(value, forward=option == "to")))
     kept = [one.name or "" for one in values if one is not value]
     names = list(dict.fromkeys([*kept, *(one.name or "" for one in others)]))
-    whole = " ".join(f"--{option} {shlex.quote(name)}" for name in names)
+    whole = " ".join(f"--{option} {pasted(name)}" for name in names)
     return problem(
         "edit/untyped",
         f"the {lacks} of {value.name!r} is unknown, so this tensor cannot be an "

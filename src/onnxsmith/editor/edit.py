@@ -5,7 +5,6 @@ was.
 from __future__ import annotations
 
 import dataclasses
-import shlex
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -27,7 +26,7 @@ from onnxsmith.base.report.parts.written_files import written as files_written
 from onnxsmith.base.result import Result
 from onnxsmith.base.rooms import own_name
 from onnxsmith.base.settings import Save, Verify, verifying
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, pasted, several
 from onnxsmith.editor import edit_verification, patch
 from onnxsmith.editor.edit_verification import Start, Verified, verified
 from onnxsmith.editor.edited_model import Work
@@ -217,7 +216,7 @@ class Edit:
 
     def _with_file(self, fix: str) -> str:
         """Returns the fix with the model's file in its commands; a step does not know the file."""
-        return fix if self._file is None else fix.replace(" MODEL", f" {shlex.quote(str(self._file))}")
+        return fix if self._file is None else fix.replace(" MODEL", f" {pasted(self._file)}")
 
     def finish(self) -> None:
         """Checks, verifies and writes the model; `result` then has the report. Leaving the block calls this method."""

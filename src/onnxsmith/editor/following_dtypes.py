@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import first_few
+from onnxsmith.base.words import first_few, pasted
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.graph.operators import dtypes
 from onnxsmith.graph.structure import schema, walk
@@ -147,7 +146,7 @@ class Following:
         read = [value for value in graph.inputs if any(use.node not in self.gone for use in value.uses())]
         starts = [node.outputs[0] for node in self.gone]
         names = [("from", value) for value in (*starts, *read)] + [("to", value) for value in graph.outputs]
-        ends = " ".join(f"--{option} {shlex.quote(value.name or '')}" for option, value in names)
+        ends = " ".join(f"--{option} {pasted(value.name or '')}" for option, value in names)
         return f"cut the model behind these nodes: `onnxsmith extract MODEL {ends} -o part.onnx`"
 
 

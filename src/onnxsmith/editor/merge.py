@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -210,7 +209,7 @@ def _refuse_other_functions(a: ir.Model, b: ir.Model, second: str) -> None:
         one, two = a.functions.get(identifier), b.functions.get(identifier)
         if one is not None and two is not None and not equal_functions(one, two):
             name = f"{identifier[0]}::{identifier[1]}"
-            file = shlex.quote(second) if second != "the second model" else "SECOND"
+            file = pasted(second) if second != "the second model" else "SECOND"
             raise problem(
                 "merge/functions",
                 f"both models have a local function {name}, but the two functions differ",

@@ -19,7 +19,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import os
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -268,7 +267,7 @@ def _inside(file: str, folder: Path | None) -> Path:
         return path
     if path.is_absolute() or path.drive or ".." in path.parts:
         there = folder / path
-        copy = f"cp {shlex.quote(str(there))} {shlex.quote(str(folder))}"
+        copy = f"cp {pasted(there)} {pasted(folder)}"
         raise problem(
             "edit/outside",
             "a patch reads a file outside of its folder",

@@ -5,7 +5,6 @@ computes.
 from __future__ import annotations
 
 import json
-import shlex
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,7 +23,7 @@ from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save, Verify, verifying
 from onnxsmith.base.system import moving
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, pasted, several
 from onnxsmith.editor.node_selectors import Selecting, shown
 from onnxsmith.editor.piecewise import compared_in_turn
 from onnxsmith.graph.files.load import Source, load
@@ -215,7 +214,7 @@ def _refuse_full(folder: Path) -> None:
             "the output is a file" if folder.is_file() else "the folder is not empty",
             where=str(folder),
             why="the pieces need an empty or new folder",
-            fix=f"give the path of a new folder: -o {shlex.quote(str(free_path(folder)))}",
+            fix=f"give the path of a new folder: -o {pasted(free_path(folder))}",
         )
     refuse_missing(folder.absolute().parent)
 

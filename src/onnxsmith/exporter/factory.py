@@ -13,7 +13,6 @@ import importlib
 import importlib.util
 import inspect
 import re
-import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -134,7 +133,7 @@ def _of_a_file(target: str) -> str:
     """Returns the fix for a target that is a file without the name of a function; "" if it is no such file."""
     path = Path(target)
     if path.suffix == ".onnx":
-        file = shlex.quote(target)
+        file = pasted(target)
         return (
             f"run `onnxsmith simplify {file} -o simplified.onnx` or `onnxsmith check {file}`: the target is an ONNX "
             "file already, so there is nothing to export"

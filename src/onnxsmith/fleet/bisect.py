@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from onnxsmith.base.report.parts.fleet import TriedVersion, TriedVersions
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import children
-from onnxsmith.base.words import in_place_of
+from onnxsmith.base.words import in_place_of, pasted_words
 from onnxsmith.fleet import cell_run, environments, plan_reader
 from onnxsmith.fleet import cells as cell_lists
 from onnxsmith.fleet.cells import Cell
@@ -104,7 +103,7 @@ class _Asked:
         options = {"--package": self.package, "--versions": ",".join(rest)}
         options |= {name: neighbour if value == version else value for name, value in self.options.items() if value}
         words = ["onnxsmith", "fleet", "bisect", str(self.path), self.model]
-        command = shlex.join([*words, *(word for option in options.items() for word in option)])
+        command = pasted_words([*words, *(word for option in options.items() for word in option)])
         return f"leave this version out: `{command}`"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Callable
 
 from onnxsmith.base.problem import OnnxsmithError, Problem
@@ -11,6 +10,7 @@ from onnxsmith.base.report.base import ModelFile, Part, Report
 from onnxsmith.base.report.parts.fleet import CellStep, CellSteps
 from onnxsmith.base.report.parts.step_report import StepReport
 from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.base.words import pasted_words
 from onnxsmith.fleet.plan import HERE
 from onnxsmith.fleet.row import Outcome, Row, StepResult
 from onnxsmith.fleet.run_list import Place
@@ -23,7 +23,7 @@ def words(result: StepResult) -> list[str]:
 
 
 def _command(result: StepResult) -> str:
-    return shlex.join(words(result))
+    return pasted_words(words(result))
 
 
 def of_row(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,7 +12,7 @@ from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.written_files import Timing
-from onnxsmith.base.words import first_few, in_place_of
+from onnxsmith.base.words import first_few, in_place_of, pasted, pasted_words
 from onnxsmith.fleet import cell_report, cell_run, environments, plan_reader
 from onnxsmith.fleet import cells as cell_lists
 from onnxsmith.fleet.cells import Cell
@@ -43,7 +42,7 @@ def compute(path: str | Path, key: str, store: str = "") -> Report:
                 f"the plan has no cell {key}",
                 where=str(path),
                 why="the key is computed from the model's bytes, the steps and the versions; one of these has changed",
-                fix=f"list the cells again: `{shlex.join(['onnxsmith', 'fleet', 'list', str(path)])}`",
+                fix=f"list the cells again: `{pasted_words(['onnxsmith', 'fleet', 'list', str(path)])}`",
             )
         address = address_of(plan, store)
         cell_run.compute(cells[key], address)
@@ -92,9 +91,7 @@ def chosen(cells: Sequence[Cell], path: str | Path, model: str, setting: str, en
     if len(fitting) == 1:
         return fitting[0]
     of_model = [cell for cell in cells if cell.model.name == same[0]]
-    options = [
-        f"--setting {shlex.quote(cell.setting)} --environment {shlex.quote(cell.environment.name)}" for cell in of_model
-    ]
+    options = [f"--setting {pasted(cell.setting)} --environment {pasted(cell.environment.name)}" for cell in of_model]
     raise problem(
         "fleet/no-cell",
         f"{same[0]} has no such cell" if not fitting else f"{same[0]} has {len(fitting)} such cells",
@@ -124,7 +121,7 @@ def _for_environment(cell: Cell, fix: str) -> str:
     environment with requirements belongs to these: the environment is made anew then."""
     if cell.environment.name == HERE or "`" not in fix:
         return fix
-    python = shlex.quote(environments.interpreter(cell.environment))
+    python = pasted(environments.interpreter(cell.environment))
     listed = rf"add \1 to the requirements of [environments.{cell.environment.name}] in the plan"
     if cell.environment.requirements:
         fix = re.sub(r"`(?:python -m )?pip install ([^`]+)`", lambda found: found.expand(listed), fix)
@@ -138,4 +135,4 @@ def _typed(cell: Cell, result: StepResult) -> str:
     words = cell_report.words(result)
     if cell.environment.name != HERE and words:
         words[:1] = [environments.interpreter(cell.environment), "-m", "onnxsmith"]
-    return shlex.join(words)
+    return pasted_words(words)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.parts.fleet import FleetMatrix
 from onnxsmith.base.system import memory_limit
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, pasted_words, several
 from onnxsmith.fleet import cells as cell_lists
 from onnxsmith.fleet import tables
 from onnxsmith.fleet.cells import Cell
@@ -24,7 +23,7 @@ def again(path: str | Path, name: str, store: str, shard: tuple[int, int] | None
     part = f"{shard[0]}/{shard[1]}" if shard is not None else ""
     options = {"--name": name, "--store": store, "--shard": part, "--scheduler": scheduler}
     words = [word for option, value in options.items() if value for word in (option, value)]
-    return shlex.join(["onnxsmith", "fleet", "run", str(path), "--resume", *words])
+    return pasted_words(["onnxsmith", "fleet", "run", str(path), "--resume", *words])
 
 
 def with_kept(stopped: Problem | None, table: FleetMatrix, again: str) -> Problem | None:

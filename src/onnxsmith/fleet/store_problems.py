@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 
 _NAME = "other.sqlite"
 """The name of a store that a fix proposes."""
@@ -27,16 +27,13 @@ def elsewhere() -> str:
         return _NAME
     folder = next((one for one in (here, *others) if os.access(one, os.W_OK)), here)
     names = (f"other-{number}.sqlite" if number else _NAME for number in range(100))
-    return shlex.quote(str(folder / next((name for name in names if not (folder / name).exists()), _NAME)))
+    return pasted(str(folder / next((name for name in names if not (folder / name).exists()), _NAME)))
 
 
 def damaged(where: str, why: str) -> OnnxsmithError:
     """Returns the problem of a store, or of a run in it, whose bytes are not what was written."""
     is_local = "://" not in where
-    away = (
-        f"move the file away: `mv {shlex.quote(where)} {shlex.quote(where + '.damaged')}`, so that a run makes a "
-        "new one"
-    )
+    away = f"move the file away: `mv {pasted(where)} {pasted(where + '.damaged')}`, so that a run makes a new one"
     return problem(
         "fleet/store",
         "the store is damaged",
@@ -115,5 +112,5 @@ def as_source(address: str) -> Iterator[None]:
         found = error.problem
         if found.id != "fleet/store":
             raise
-        fix = f"restore it from a copy; or leave {shlex.quote(address)} out of the stores to merge"
+        fix = f"restore it from a copy; or leave {pasted(address)} out of the stores to merge"
         raise OnnxsmithError(replace(found, fix=fix)) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.fleet import FleetCell, FleetMatrix
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.words import first_few, in_place_of, several
+from onnxsmith.base.words import first_few, in_place_of, pasted_words, several
 from onnxsmith.fleet.row import UNDECIDED, Outcome
 from onnxsmith.fleet.run_list import Place, Run
 from onnxsmith.fleet.stores.base import Store
@@ -44,7 +43,7 @@ def run_of(store: Store, name: str = "", plan: str = "") -> Run:
 
 def run_command(plan: str = "") -> str:
     """Returns the command that runs a plan, for a fix."""
-    return shlex.join(["onnxsmith", "fleet", "run", plan or "plan.toml"])
+    return pasted_words(["onnxsmith", "fleet", "run", plan or "plan.toml"])
 
 
 def refuse_missing(address: str, plan: str = "") -> None:

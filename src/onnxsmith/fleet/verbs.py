@@ -6,7 +6,6 @@ import datetime
 import hashlib
 import itertools
 import os
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.system import machine
-from onnxsmith.base.words import in_place_of
+from onnxsmith.base.words import in_place_of, pasted_words
 from onnxsmith.fleet import cells as cell_lists
 from onnxsmith.fleet import driver, kept_files, plan_reader, run_notes, tables
 from onnxsmith.fleet.cells import Cell
@@ -117,7 +116,7 @@ def listed(path: str | Path, store: str = "") -> list[tuple[Cell, str]]:
     plan = plan_reader.read(path)
     more = ["--store", store] if store else []
     cells = cell_lists.by_key(cell_lists.of_plan(plan)).values()
-    return [(cell, shlex.join(["onnxsmith", "fleet", "cell", str(path), cell.key, *more])) for cell in cells]
+    return [(cell, pasted_words(["onnxsmith", "fleet", "cell", str(path), cell.key, *more])) for cell in cells]
 
 
 @closing()

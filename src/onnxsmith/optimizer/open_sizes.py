@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import pasted, several
 from onnxsmith.graph.shapes.symbolic_inference import inferred_outputs
 from onnxsmith.graph.structure import walk
 
@@ -49,7 +48,7 @@ def _refuse_closed(model: ir.Model, asked: dict[str, list[str]]) -> None:
 
     for one in closed(model, {}):
         if one.symbol in asked:
-            again = " ".join(map(shlex.quote, asked[one.symbol]))
+            again = " ".join(map(pasted, asked[one.symbol]))
             raise problem(
                 "model/closed-axis",
                 f"{one.symbol} cannot stay dynamic: the graph itself fixes the size",
@@ -67,7 +66,7 @@ def _read(model: ir.Model, text: str) -> tuple[str, list[tuple[ir.Value, int]]]:
         places = [(value, 0) for value in inputs.values() if value.shape and isinstance(value.shape[0], int)]
         if len({value.shape[0] for value, _ in places if value.shape}) == 1:
             return text, places
-    example = shlex.quote(f"{next(iter(inputs), 'x')}:0=batch")
+    example = pasted(f"{next(iter(inputs), 'x')}:0=batch")
     if found is None:
         raise _wrong(f"{text!r} says no axis", "the first axes of the inputs have other sizes", f"write {example}")
     value, axis = inputs.get(found["input"]), int(found["axis"])
@@ -104,7 +103,7 @@ class Frozen:
         said = (
             f"{self._said}: {several(gone, 'Shape node')} removed, and the sizes that they computed are now constants"
         )
-        return (f"{said}. To keep the first axis dynamic: --keep-open {shlex.quote(self._place)} (not tried)",)
+        return (f"{said}. To keep the first axis dynamic: --keep-open {pasted(self._place)} (not tried)",)
 
 
 def _count(model: ir.Model) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-
 import onnx_ir as ir
 
 from onnxsmith.base import rooms
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.edits import Entry, Simplification
 from onnxsmith.base.report.parts.explanations import Answer
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.passes.base import Pass
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.shapes.inference import Inference
@@ -100,7 +99,7 @@ def _named(id_: str, name: str, model: ir.Model) -> str:
     labels = list(dict.fromkeys(walk.node_label(node).removeprefix("-> ") for node in walk.all_nodes(model)))
     near = (tensor_paths.near(name, labels) if name else []) or labels[:_SHOWN]
     listed = "`onnxsmith inspect MODEL --nodes` lists the nodes"
-    return f"write {' or '.join(shlex.quote(f'{id_}@{one}') for one in near)}; {listed}" if near else listed
+    return f"write {' or '.join(pasted(f'{id_}@{one}') for one in near)}; {listed}" if near else listed
 
 
 _SHOWN = 3

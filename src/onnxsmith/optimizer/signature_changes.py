@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,7 +10,7 @@ import onnx_ir as ir
 
 from onnxsmith.base import name_patterns
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import listed
+from onnxsmith.base.words import listed, pasted
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.structure import tensor_paths, walk
 from onnxsmith.graph.structure.model_copy import cloned
@@ -80,7 +79,7 @@ class Interface:
                 "simplify/all-outputs",
                 "no output of the model would stay",
                 why=f"{', '.join(self.dropped)} leaves out {', '.join(names)}",
-                fix=f"keep one: --keep-output {shlex.quote(names[0])} alone, without --drop-output",
+                fix=f"keep one: --keep-output {pasted(names[0])} alone, without --drop-output",
             )
         left = [value for value in model.graph.outputs if value.name in kept]
         if gone := [name for name in names if name not in kept]:
@@ -100,8 +99,8 @@ def _named(model: ir.Model, texts: tuple[str, ...], names: list[str]) -> set[str
                     "simplify/no-such-port",
                     f"{text!r} is an intermediate tensor of the model, not an output",
                     why=f"the outputs are {', '.join(names)}",
-                    fix=f"`onnxsmith extract MODEL --to {shlex.quote(text)} -o part.onnx` gives the part that computes "
-                    f"it; `onnxsmith expose MODEL {shlex.quote(text)} -o more.onnx` makes it one more output",
+                    fix=f"`onnxsmith extract MODEL --to {pasted(text)} -o part.onnx` gives the part that computes "
+                    f"it; `onnxsmith expose MODEL {pasted(text)} -o more.onnx` makes it one more output",
                 )
             raise _missing("graph output", text, names)
         found.update(fitting)
@@ -155,7 +154,7 @@ def _fix_axis(value: ir.Value, axis: int, size: int) -> dict[str, int]:
             "simplify/no-such-port",
             f"the input {name!r} has no axis {axis}",
             why="its rank is " + ("unknown" if value.shape is None else str(len(value.shape))),
-            fix=f"write an axis from 0 to {len(value.shape) - 1}: {shlex.quote(f'{name}:0={size}')}"
+            fix=f"write an axis from 0 to {len(value.shape) - 1}: {pasted(f'{name}:0={size}')}"
             if value.shape
             else "leave it out",
         )
@@ -165,7 +164,7 @@ def _fix_axis(value: ir.Value, axis: int, size: int) -> dict[str, int]:
             "simplify/no-such-port",
             f"axis {axis} of the input {name!r} has the fixed size {was}",
             fix=f"remove this option, or make the axis dynamic first: `onnxsmith set-dim MODEL "
-            f"{shlex.quote(f'{name}:{axis}=n')} -o dynamic.onnx`, and simplify dynamic.onnx",
+            f"{pasted(f'{name}:{axis}=n')} -o dynamic.onnx`, and simplify dynamic.onnx",
         )
     value.shape = ir.Shape([size if index == axis else dim for index, dim in enumerate(value.shape)])
     return {was.value: size} if isinstance(was, ir.SymbolicDim) and was.value else {}
@@ -176,8 +175,8 @@ def _examples(model: ir.Model) -> str:
     named = next(iter(symbols(signature(model))), None)
     port = next((value.name for value in model.graph.inputs if value.shape), None)
     forms = [
-        *([f"{shlex.quote(f'{named}=1')} for all dimensions of this name"] if named else []),
-        *([f"{shlex.quote(f'{port}:0=1')} for an axis of the input {port}"] if port else []),
+        *([f"{pasted(f'{named}=1')} for all dimensions of this name"] if named else []),
+        *([f"{pasted(f'{port}:0=1')} for an axis of the input {port}"] if port else []),
     ]
     return f"write {' or '.join(forms)}" if forms else "leave it out"
 

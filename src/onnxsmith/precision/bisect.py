@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -23,7 +22,7 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Verify
 from onnxsmith.base.spelling import in_python
-from onnxsmith.base.words import rounded_up
+from onnxsmith.base.words import pasted, rounded_up
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
@@ -173,7 +172,7 @@ def _in_vain(where: str, part: Precision, most: float) -> Problem:
     remedies += ["search a list for another runtime, which has the kernels: --any-runtime"] if lacking else []
     later = max((int(found[1]) for reason in part.fixed if (found := _LATER.search(reason))), default=0)
     if later:
-        newer = f"onnxsmith opset {shlex.quote(where)} {later} -o newer.onnx"
+        newer = f"onnxsmith opset {pasted(where)} {later} -o newer.onnx"
         remedies.append(f"convert the model to a newer opset: `{newer}`, and search newer.onnx")
     return problem(
         "bisect/nothing-narrow",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import first_few
+from onnxsmith.base.words import first_few, pasted
 from onnxsmith.graph.structure.signature import Port, Signature
 from onnxsmith.runtimes._dtypes import numpy_dtype
 from onnxsmith.runtimes._maps import of_map
@@ -206,7 +205,7 @@ def _in_place(given: tuple[int, ...], port: Port) -> str:
         return ""
     for axes, layout in ((to_front, "NHWC"), (to_back, "NCHW")):
         if _fits(tuple(given[axis] for axis in axes), shape):
-            also = shlex.quote(f"{port.name}={layout}")
+            also = pasted(f"{port.name}={layout}")
             verb = (
                 f"; or change the model so that it accepts this array: `onnxsmith layout MODEL {also} -o "
                 f"{layout.lower()}.onnx`"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import nearest
+from onnxsmith.base.words import nearest, pasted
 
 _ASKED = 400
 """Limits the length of a message in the suggested command that explains the message. A choice: onnxruntime puts the
@@ -168,7 +167,7 @@ def translate(error: Exception) -> OnnxsmithError:
         "onnxruntime refused or failed",
         where=f"node {node[1]!r}" if node else "",
         why=said[:600],
-        fix=f"`onnxsmith explain {shlex.quote(_asked(said))}` says what this message means, if it is a known one",
+        fix=f"`onnxsmith explain {pasted(_asked(said))}` says what this message means, if it is a known one",
     )
 
 

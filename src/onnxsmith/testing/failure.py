@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ from onnxsmith.base.remedies import alternatives
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.answers import Answers
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.words import shortened
+from onnxsmith.base.words import pasted, shortened
 from onnxsmith.testing import pages
 
 _LINES = 20
@@ -63,7 +62,7 @@ def _misspelled(error: Exception) -> Problem | None:
 def _filled(found: Problem, files: Mapping[str, Any]) -> Problem:
     """Returns the problem with the paths of the test in its fix. An alternative for which the test has no file is left
     out."""
-    paths = {name: shlex.quote(str(file)) for name, file in files.items() if isinstance(file, str | Path)}
+    paths = {name: pasted(file) for name, file in files.items() if isinstance(file, str | Path)}
     kept = [
         one for one in alternatives(found.fix) if not any(_is_in(name, one) for name in files.keys() - paths.keys())
     ]

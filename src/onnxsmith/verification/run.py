@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from onnxsmith.base.report.parts.verification import OutputArray, Outputs
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
@@ -117,8 +117,8 @@ def _how_to_give(missing: list[Port]) -> str:
         shape = (
             None if port.shape is None else ",".join(str(dim) if isinstance(dim, int) else "1" for dim in port.shape)
         )
-        texts.append(f"--input {shlex.quote(f'{port.name}={port.dtype}[{shape}]')}")
-    files = " ".join(f"--input {shlex.quote(port.name)}=FILE.npy" for port in missing)
+        texts.append(f"--input {pasted(f'{port.name}={port.dtype}[{shape}]')}")
+    files = " ".join(f"--input {pasted(port.name)}=FILE.npy" for port in missing)
     fix = "add --random for generated values, in Python random=True"
     if all(port.kind == "tensor" and port.shape is not None for port in missing):
         fix += f"; or choose the sizes of generated values: {' '.join(texts)}"
@@ -195,7 +195,7 @@ def _check_output(path: Path) -> None:
             "output/unknown-kind",
             f"outputs cannot be written as {path.suffix or 'a file without an extension'!r}",
             where=str(path),
-            fix=f"write -o {shlex.quote(str(path.with_suffix('.npz')))} for all outputs, or for an image one of "
+            fix=f"write -o {pasted(path.with_suffix('.npz'))} for all outputs, or for an image one of "
             f"{', '.join(sorted(IMAGES))}",
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -13,6 +12,7 @@ from jinja2 import Environment
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.model_identity import model_path
 from onnxsmith.viewer.inline_elements import policy_hash
 from onnxsmith.viewer.page_links import Links
@@ -80,7 +80,7 @@ def file_of(name: str) -> Path:
     path = model_path(name)
     if path is None:
         is_torch = ".py:" in name
-        exported = f"`onnxsmith export {shlex.quote(name)} -o exported.onnx`, and give exported.onnx in place of {name}"
+        exported = f"`onnxsmith export {pasted(name)} -o exported.onnx`, and give exported.onnx in place of {name}"
         raise problem(
             "view/no-file",
             "--view shows a model file, but this command has no model file",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +13,7 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import ModelFile, Part, Report
 from onnxsmith.base.report.parts.capture import Program
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.words import first_few
+from onnxsmith.base.words import first_few, pasted, pasted_words
 from onnxsmith.graph.files.load import near_files
 from onnxsmith.viewer import scene
 from onnxsmith.viewer.model_scene import Viewed
@@ -81,7 +80,7 @@ def read(source: str | Path | Report) -> Given:
             "the report cannot be read",
             where=str(source),
             why=str(error),
-            fix=near_files(path) or f"write a report first: `onnxsmith check MODEL --json > {shlex.quote(str(path))}`",
+            fix=near_files(path) or f"write a report first: `onnxsmith check MODEL --json > {pasted(path)}`",
         ) from error
     try:
         return Given(Report.from_json(text), str(source))
@@ -153,7 +152,7 @@ def _of_another(given: Given, hits: int, asked: int, models: Sequence[Viewed]) -
     files = named(given.report.models)
     shown = models[0].scene.path or "this model"
     there = next((one.path for one in given.report.models if one.path and Path(one.path).exists()), "")
-    view = f"`{shlex.join(['onnxsmith', 'view', there, '--with', given.name])}`" if there else ""
+    view = f"`{pasted_words(['onnxsmith', 'view', there, '--with', given.name])}`" if there else ""
     few = (
         f"only {hits:,} of its {asked:,} names are nodes of this model"
         if hits

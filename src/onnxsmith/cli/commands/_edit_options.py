@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from onnxsmith.base.options import argument, fields_of, flag, group, option, spe
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.settings import Save, Verify
+from onnxsmith.base.words import pasted
 from onnxsmith.cli.commands.base import Command
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _in_options(fix: str, command: Editing) -> str:
     def option(match: re.Match[str]) -> str:
         name, value = f"--{match[1].replace('_', '-')}", match[2]
         values = re.findall(r'"([^"]*)"', value) or [value]
-        return " ".join(f"{name} {shlex.quote(one)}" for one in values) if name in known else match[0]
+        return " ".join(f"{name} {pasted(one)}" for one in values) if name in known else match[0]
 
     return fix if command.name == "edit" or "do = " in fix else _FIELD.sub(option, fix)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import os
-import shlex
 from collections.abc import Iterator
 from itertools import islice, zip_longest
 from pathlib import Path
 
 from onnxsmith.base import user_files
+from onnxsmith.base.words import pasted, pasted_words
 from onnxsmith.cli.help.situations import PURPOSE
 
 _SHOWN = 3
@@ -53,20 +53,20 @@ def _of_models(files: list[Path]) -> Iterator[tuple[str, str]]:
     if not models:
         return
     first = models[0]
-    name, smaller = shlex.quote(str(first)), shlex.quote(f"{first.stem}_simplified.onnx")
+    name, smaller = pasted(first), pasted(f"{first.stem}_simplified.onnx")
     yield f"onnxsmith simplify {name} -o {smaller}", "removes nodes that are not needed, and compares the result"
-    yield f"onnxsmith view {name} -o {shlex.quote(f'{first.stem}.html')}", "draws the model as a page"
+    yield f"onnxsmith view {name} -o {pasted(f'{first.stem}.html')}", "draws the model as a page"
     yield f"onnxsmith inspect {name}", "shows inputs, outputs, operators, weights and shapes"
     if len(models) == 2:
-        both = shlex.join(map(str, models))
+        both = pasted_words(models)
         yield f"onnxsmith compare {both}", "compares the two models on the same inputs"
 
 
 def _of_sources(folder: Path, files: list[Path]) -> Iterator[tuple[str, str]]:
     for file in islice((one for one in files if one.suffix == ".py"), _SOURCES):
         for name in _factories(folder / file):
-            made = shlex.quote(f"{file.stem}.onnx")
-            source = shlex.quote(f"{file}:{name}")
+            made = pasted(f"{file.stem}.onnx")
+            source = pasted(f"{file}:{name}")
             yield (
                 f"onnxsmith export {source} -o {made} --dynamic auto",
                 "exports the module, and compares the file with the module",
@@ -95,7 +95,7 @@ def _of_others(folder: Path, files: list[Path]) -> Iterator[tuple[str, str]]:
         yield "onnxsmith export . --task auto -o model.onnx", "exports this model of transformers"
     for one in files:
         if one.suffix == ".toml" and _mentions(folder / one, "models =", "steps ="):
-            yield f"onnxsmith fleet run {shlex.quote(str(one))}", "runs this plan on its models"
+            yield f"onnxsmith fleet run {pasted(one)}", "runs this plan on its models"
             return
 
 

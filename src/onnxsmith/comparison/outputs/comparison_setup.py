@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.words import pasted
 from onnxsmith.comparison.outputs.default_inputs import with_common_inputs, with_fixed_defaults
 from onnxsmith.comparison.outputs.reference_steps import Calls
 from onnxsmith.comparison.outputs.sides import (
@@ -105,7 +105,7 @@ def _no_part(side: SideSource) -> OnnxsmithError:
         why = "the file contains values that were computed from the graph inputs, and no graph that could be cut"
         fix = "remove --from and --to, or compare with the model that computed these values"
     elif is_target(name):
-        fix = f"export it, and compare the file: `onnxsmith export {shlex.quote(name)} -o exported.onnx`"
+        fix = f"export it, and compare the file: `onnxsmith export {pasted(name)} -o exported.onnx`"
     return problem(
         "compare/no-part",
         "only ONNX models can be compared in part",

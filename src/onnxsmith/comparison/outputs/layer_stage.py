@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from onnxsmith.base.report.base import Part
 from onnxsmith.base.report.parts.layers import Cause, FirstSeen, Layer, Layers, LayersByInput, OneInput
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.words import first_few
+from onnxsmith.base.words import first_few, pasted, pasted_words
 from onnxsmith.comparison.outputs.candidate_state import Recorder
 from onnxsmith.comparison.outputs.comparison_setup import Compared
 from onnxsmith.comparison.outputs.optimisation_effects import changed_outputs, explained
@@ -135,16 +134,16 @@ def _fix(first: Layer, cause: Cause | None, candidate: str) -> str:
         compared = "compare the attributes and weights of this node with those in the reference"
         if not candidate or not first.steps:
             return compared
-        shown = shlex.join(["onnxsmith", "inspect", candidate, first.steps[0].removeprefix("-> ")])
+        shown = pasted_words(["onnxsmith", "inspect", candidate, first.steps[0].removeprefix("-> ")])
         return f"{compared}: `{shown}` shows them"
     if not cause.patch or not candidate:
         return f"undo this difference: {cause.said()}"
-    lines = " ".join(shlex.quote(line) for line in cause.patch.splitlines())
+    lines = " ".join(pasted(line) for line in cause.patch.splitlines())
     command = ["onnxsmith", "edit", candidate, "fix.toml", "-o", f"{Path(candidate).stem}_fixed.onnx"]
-    pasted = f"`printf '%s\\n' {lines} > fix.toml; {shlex.join(command)}`"
+    undoing = f"`printf '%s\\n' {lines} > fix.toml; {pasted_words(command)}`"
     if cause.by_hand:
-        return f"{pasted} undoes a part of the difference; undo the rest by hand: {', and '.join(cause.by_hand)}"
-    return pasted if cause.agrees else f"{pasted} undoes a part of the difference; then compare again to find the rest"
+        return f"{undoing} undoes a part of the difference; undo the rest by hand: {', and '.join(cause.by_hand)}"
+    return undoing if cause.agrees else f"{undoing} undoes a part of the difference; then compare again to find the rest"
 
 
 _MOST = 16

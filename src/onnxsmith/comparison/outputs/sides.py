@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from onnxsmith.base import folders
 from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.base import alone
+from onnxsmith.base.words import pasted
 from onnxsmith.exporter import factory
 from onnxsmith.graph.files.load import TEXT_SUFFIXES, Source, load_sorting
 from onnxsmith.graph.files.sharing import share_weights
@@ -258,10 +258,10 @@ def check_pairing(a: SideSource, b: SideSource) -> tuple[str, ...]:
 
 def _alike(what: str, more: SideSource, fewer: SideSource, missing: Sequence[str]) -> str:
     """Returns how two models get as many inputs or outputs, of which one has `more`."""
-    files = [shlex.quote(str(side.source)) if isinstance(side.source, Path) else "" for side in (more, fewer)]
+    files = [pasted(side.source) if isinstance(side.source, Path) else "" for side in (more, fewer)]
     names = [port.name for port in more.interface.outputs]
     if what == "outputs" and files[0] and set(missing) < set(names):
-        dropped = " ".join(f"--drop-output {shlex.quote(name)}" for name in missing)
+        dropped = " ".join(f"--drop-output {pasted(name)}" for name in missing)
         return (
             f"drop the outputs that only one model has: `onnxsmith simplify {files[0]} {dropped} -o "
             "part.onnx`, and compare "

@@ -8,12 +8,12 @@ The remaining names have to be equal, and dtype and shape have to fit.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 from onnxsmith.comparison.outputs.sides import SideSource, renamed
 from onnxsmith.exporter.inputs import state_pairs
 from onnxsmith.graph.structure.signature import Dim, Port, Signature
@@ -211,7 +211,7 @@ def _choices(interface: Signature) -> str:
     """Returns pairs of an input and an output that fit, the last ports first, because models have states behind other
     inputs; "" if no two fit."""
     pairs = [
-        f"--state {shlex.quote(f'{port.name}={one.name}')}"
+        f"--state {pasted(f'{port.name}={one.name}')}"
         for port in reversed(interface.inputs)
         for one in reversed(interface.outputs)
         if fits(port, one)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.parts.verification import REFUSES
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.structure.signature import Port, Signature
 
 _CHANNELS_LAST = (0, 2, 3, 1)
@@ -57,7 +57,7 @@ def _fix(one: Port, other: Port) -> str:
             if len(other.shape) == 4 and all(
                 a == b or isinstance(a, str) or isinstance(b, str) for a, b in zip(order, other.shape, strict=True)
             ):
-                port = shlex.quote(f"{other.name}={layout}")
+                port = pasted(f"{other.name}={layout}")
                 return (
                     f"give both models the same layout: `onnxsmith layout CANDIDATE {port} -o "
                     f"{layout.lower()}.onnx`, and "

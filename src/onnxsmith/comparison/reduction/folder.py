@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from onnxsmith.base.folders import OwnPath, beside, copy, move
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.system import children
+from onnxsmith.base.words import pasted
 from onnxsmith.comparison.reduction import portable_arrays
 from onnxsmith.comparison.reduction.case import Case
 from onnxsmith.comparison.reduction.checks.base import Failure
@@ -50,7 +50,7 @@ def checked(output: str | Path) -> Path:
             "the output folder exists, but does not come from an earlier reduction",
             where=str(path),
             why="the whole folder would be replaced",
-            fix=f"name a folder that does not exist: -o {shlex.quote(_free(Path(output)))}",
+            fix=f"name a folder that does not exist: -o {pasted(_free(Path(output)))}",
         )
     return path
 

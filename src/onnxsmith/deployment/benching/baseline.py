@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import platform
-import shlex
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.parts.measurements import Regression, Regressions
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import machine
+from onnxsmith.base.words import pasted
 from onnxsmith.deployment.benching.bench_options import Request
 from onnxsmith.deployment.benching.measurement_statistics import LEAST_ROUNDS, between
 from onnxsmith.deployment.benching.rounds import Track
@@ -120,8 +120,8 @@ def _fix(path: Path, command: str) -> str:
         wanted = path.with_name("baseline.json")
         while wanted.exists():
             wanted = wanted.with_name(f"{wanted.stem}_new.json")
-    then = f", and compare with --against {shlex.quote(str(wanted))}" if wanted != path else ""
-    return f"write one with this version: `{command} --save {shlex.quote(str(wanted))}`{then}"
+    then = f", and compare with --against {pasted(wanted)}" if wanted != path else ""
+    return f"write one with this version: `{command} --save {pasted(wanted)}`{then}"
 
 
 def _is_ours(path: Path) -> bool:
@@ -240,7 +240,7 @@ def _elsewhere(baseline: Baseline, done: Bench, request: Request, why: Sequence[
 
 def _no_partner(track: Track, baseline: Baseline) -> Problem:
     others = dict.fromkeys(one.on for one in baseline.subjects if one.on != track.ready.subject.on)
-    same = f"measure on the runtimes of the baseline: {' '.join(f'--subject {shlex.quote(one)}' for one in others)}"
+    same = f"measure on the runtimes of the baseline: {' '.join(f'--subject {pasted(one)}' for one in others)}"
     return Problem(
         "bench/no-partner",
         f"the baseline does not have exactly one subject on {track.ready.subject.on}",

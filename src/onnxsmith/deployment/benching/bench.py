@@ -3,7 +3,6 @@ noise."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from onnxsmith.base.report.parts.measurements import Throughput
 from onnxsmith.base.report.parts.written_files import written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
+from onnxsmith.base.words import pasted
 from onnxsmith.comparison.outputs import unlike_inputs
 from onnxsmith.deployment.benching import baseline
 from onnxsmith.deployment.benching import subjects as subject_names
@@ -170,7 +170,7 @@ def _setup(models: Sequence[Any], request: Request, stack: ExitStack) -> Setup:
 def _other_inputs(lead: Ready, one: Ready, unlike: tuple[Port, Port]) -> Problem:
     """Makes the problem of a model that does not take the inputs on which the first is measured."""
     commands = [
-        f"`onnxsmith bench {shlex.quote(str(ready.subject.target))}`"
+        f"`onnxsmith bench {pasted(ready.subject.target)}`"
         for ready in (lead, one)
         if isinstance(ready.subject.target, str | Path)
     ]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from onnxsmith.base.problem import problem
+from onnxsmith.base.words import pasted_words
 from onnxsmith.graph.structure.dim_ranges import Size
 
 SECONDS = 20.0
@@ -62,7 +62,7 @@ class Request:
             words += ["--seconds", f"{self.seconds:g}"]
         if self.seed:
             words += ["--seed", str(self.seed)]
-        return shlex.join(words)
+        return pasted_words(words)
 
 
 # Reads numbers from the command line.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -177,8 +176,8 @@ def _opening(name: str, lead: Ready) -> str:
     if port is None:
         return "leave the size out"
     target = lead.subject.target
-    model = shlex.quote(str(target)) if isinstance(target, str | Path) else "MODEL"
-    axis = shlex.quote(f"{port.name}:0={name}")
+    model = pasted(target) if isinstance(target, str | Path) else "MODEL"
+    axis = pasted(f"{port.name}:0={name}")
     return f"leave the size out, or make an axis symbolic: `onnxsmith set-dim {model} {axis} -o dynamic.onnx`"
 
 

@@ -3,7 +3,6 @@ that the runtime can run."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
+from onnxsmith.base.words import pasted, pasted_words
 from onnxsmith.comparison.outputs.sides import SideSource
 from onnxsmith.exporter import factory
 from onnxsmith.graph.files.load import TEXT_SUFFIXES
@@ -145,7 +145,7 @@ def _unfit(name: str, models: Sequence[Any]) -> OnnxsmithError:
 
 
 def _torch_beside(name: str, models: Sequence[Any]) -> str:
-    files = shlex.join([str(one) if isinstance(one, Path) else "m.onnx" for one in models])
+    files = pasted_words([str(one) if isinstance(one, Path) else "m.onnx" for one in models])
     return (
         f"in place of {name}, name a runtime that runs ONNX files, such as {runtimes.default()}; or give the torch "
         f"model beside the file: `onnxsmith bench {files} FILE.py:FACTORY --subject {name}`, with the function that "
@@ -157,7 +157,7 @@ def _exported_first(name: str, model: Any) -> str:
     target = model if isinstance(model, str) else ""
     stem = Path(target.rpartition(":")[0] or target).stem
     first = (
-        f"`onnxsmith export {shlex.quote(target)} -o {shlex.quote(f'{stem}.onnx')}`"
+        f"`onnxsmith export {pasted(target)} -o {pasted(f'{stem}.onnx')}`"
         if target
         else 'onnxsmith.export(module, args, output="model.onnx")'
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shlex
 import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -12,6 +11,7 @@ from pathlib import Path
 from onnxsmith.base.clock import advance
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.measurements import Point
+from onnxsmith.base.words import pasted
 from onnxsmith.deployment.benching.measurement_statistics import low
 from onnxsmith.deployment.benching.rounds import opened
 from onnxsmith.deployment.benching.subject_preparation import Chosen, Ready
@@ -58,11 +58,11 @@ def _opening(lead: Ready) -> str:
     if port is None:
         return "give a model whose input has an axis"
     target = lead.subject.target
-    dynamic = shlex.quote(f"{port.name}:0=batch")
+    dynamic = pasted(f"{port.name}:0=batch")
     if lead.side.model is None:
-        model = shlex.quote(target) if isinstance(target, str) else "file.py:function"
+        model = pasted(target) if isinstance(target, str) else "file.py:function"
         return f"measure a file with such an axis: `onnxsmith export {model} -o dynamic.onnx --dynamic {dynamic}`"
-    model = shlex.quote(str(target)) if isinstance(target, str | Path) else "MODEL"
+    model = pasted(target) if isinstance(target, str | Path) else "MODEL"
     return (
         f"make the axis dynamic first: `onnxsmith set-dim {model} {dynamic} -o dynamic.onnx`, and measure dynamic.onnx"
     )

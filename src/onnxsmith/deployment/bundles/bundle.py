@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
@@ -26,7 +25,7 @@ from onnxsmith.base.report.parts.target_checks import Bundle, BundleCheck, check
 from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
-from onnxsmith.base.words import first_few, rounded_up
+from onnxsmith.base.words import first_few, pasted, rounded_up
 from onnxsmith.deployment.bundles import golden_files, interface, licence
 from onnxsmith.deployment.bundles.content import Content
 from onnxsmith.deployment.bundles.dimension_ranges import ranges
@@ -140,7 +139,7 @@ def _described(source: Source, model: ir.Model, form: Form, target: Path, task: 
     """Describes the model before anything is written."""
     task_of(task)
     own = Path(source).stem if isinstance(source, str | Path) else model.graph.name or "model"
-    file = shlex.quote(str(source)) if isinstance(source, str | Path) else "MODEL"
+    file = pasted(source) if isinstance(source, str | Path) else "MODEL"
     called = file_name(name or own)
     if name is not None and called != name:
         raise problem(
@@ -206,7 +205,7 @@ def _with_tolerance(check: BundleCheck, content: Content) -> BundleCheck:
 def _last_tensor(model: ir.Model) -> str:
     """Returns the last tensor that a node of the graph gives, as text for a command."""
     names = [value.name for node in model.graph for value in node.outputs if value.name]
-    return shlex.quote(names[-1]) if names else "TENSOR"
+    return pasted(names[-1]) if names else "TENSOR"
 
 
 def _last_operators(model: ir.Model) -> dict[str, str]:
@@ -420,7 +419,7 @@ def _free(target: Path) -> str:
     """Returns a path beside the target at which nothing exists, as text for a command."""
     name = target.name or "bundle"
     names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
-    return shlex.quote(str(next(path for one in names if not os.path.lexists(path := target.parent / one))))
+    return pasted(next(path for one in names if not os.path.lexists(path := target.parent / one)))
 
 
 def refuse_taken(target: Path, index: str, *, force: bool) -> None:

@@ -8,7 +8,6 @@ import json
 import math
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.base.short_traceback import without_traceback
 from onnxsmith.base.system import children, memory_limit
-from onnxsmith.base.words import several
+from onnxsmith.base.words import pasted, several
 from onnxsmith.runtimes import _call_limits
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def _remedy(said: str, content: Content | None, *, late: bool) -> str:
     """Returns advice for a failure, as far as its message allows."""
     if late or _call_limits.is_shortage(said):
         more = f"{_call_limits.TIME}=1200" if late else _call_limits.setting("16GB")
-        dims = " ".join(f"--dim {shlex.quote(one)}=1:2:4" for one in (content.symbols if content else ()))
+        dims = " ".join(f"--dim {pasted(one)}=1:2:4" for one in (content.symbols if content else ()))
         smaller = (
             f"{dims}, for example; or record your own, smaller inputs: --input inputs.npz"
             if dims
@@ -133,7 +132,7 @@ def _remedy(said: str, content: Content | None, *, late: bool) -> str:
         return (
             f"bundle a model of an older opset: `onnxsmith opset {file} {_OLDER} -o older.onnx`; or update the client"
         )
-    message = shlex.quote(" ".join((said.splitlines() or [""])[-1].split())[:_ASKED])
+    message = pasted(" ".join((said.splitlines() or [""])[-1].split())[:_ASKED])
     return (
         f"find out what the message means: `onnxsmith explain {message}`; or look at the bundle's file that the "
         "message names; or use another version of the client"

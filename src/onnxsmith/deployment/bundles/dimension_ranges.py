@@ -6,7 +6,6 @@ import difflib
 import itertools
 import math
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -89,7 +88,7 @@ def naming(interface: Signature, file: str = "MODEL") -> tuple[str, str]:
         new = next(free)
         first = first or new
         axes.setdefault(name, []).append(f"{axis}={new}")
-    texts = [shlex.quote(f"{name}:{','.join(parts)}") for name, parts in axes.items()]
+    texts = [pasted(f"{name}:{','.join(parts)}") for name, parts in axes.items()]
     return f"onnxsmith set-dim {file} {' '.join(texts)} -o named.onnx", first
 
 
@@ -142,5 +141,5 @@ def _no_range(text: str) -> Exception:
         "bundle/dim-range",
         f"{text!r} is not a range of sizes",
         why="a range is the least, the usual and the largest size, in ascending order and each at least 1",
-        fix=f"--dim {shlex.quote(name.strip() or 'batch')}={':'.join(map(str, sizes[:3]))}",
+        fix=f"--dim {pasted(name.strip() or 'batch')}={':'.join(map(str, sizes[:3]))}",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage, TargetCheck
-from onnxsmith.base.words import several
+from onnxsmith.base.words import pasted, several
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.graph.structure import opset_range, provenance, walk
 from onnxsmith.graph.surgery import opset_conversion
@@ -58,8 +57,8 @@ def _in_older_opset(name: str, profile: Profile, subject: Subject) -> str:
         return ""
     if subject.source is None:
         return f"written in opset {fits}"
-    file = shlex.quote(str(subject.source))
-    return f"written in opset {fits}: `onnxsmith check {file} --target {shlex.quote(name)} --fix -o fixed.onnx`"
+    file = pasted(subject.source)
+    return f"written in opset {fits}: `onnxsmith check {file} --target {pasted(name)} --fix -o fixed.onnx`"
 
 
 def outlook(profile: Profile, subject: Subject) -> Outlook:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 
 from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.target_checks import Stage, TargetCheck
+from onnxsmith.base.words import pasted
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.fix_search import UNKNOWN, fixed, in_words
 from onnxsmith.deployment.checking.profile_prediction import TableJudge
@@ -40,4 +40,4 @@ def unsearched(check: TargetCheck) -> TargetCheck:
     refusal names the command that searches."""
     if check.stage is not Stage.REFUSED or check.rewrite:
         return check
-    return replace(check, help=f"`onnxsmith check MODEL --target {shlex.quote(check.target)}` looks for a rewrite")
+    return replace(check, help=f"`onnxsmith check MODEL --target {pasted(check.target)}` looks for a rewrite")

@@ -5,7 +5,6 @@ target.
 from __future__ import annotations
 
 import math
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from onnxsmith.base.report.parts.layers import Layers
 from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage, TargetCheck
 from onnxsmith.base.report.parts.verification import OutputCheck, Verification
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, pasted_words, several
 from onnxsmith.comparison.outputs.compare import compare
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.fix_search import UNKNOWN, fixed, in_words
@@ -267,7 +266,7 @@ def _without_draws(cut: Sequence[str], runtime: str) -> str:
     """Returns how a model is checked without its random numbers; `cut` are the tensors that become its inputs."""
     if not cut:
         return "make the random numbers inputs of the module, and export it again"
-    words = shlex.join(word for name in cut for word in ("--from", name))
+    words = pasted_words(word for name in cut for word in ("--from", name))
     cut_out = f"onnxsmith extract MODEL {words} -o without_draws.onnx"
     again = f"onnxsmith check without_draws.onnx --target {runtime}"
     return f"make the random numbers inputs: `{cut_out}`; then check the rest of the model: `{again}`"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.constant_tensors import const_tensor
-from onnxsmith.base.words import several
+from onnxsmith.base.words import pasted, several
 from onnxsmith.editor import border_types
 from onnxsmith.editor.edited_model import Work, depending
 from onnxsmith.editor.graph_cleanup import remove_unneeded
@@ -178,7 +177,7 @@ def _refuse_unused(
 
 def _options(name: str, values: Iterable[str]) -> str:
     """Returns options of the command line: `--from a --from b`."""
-    return " ".join(f"--{name} {shlex.quote(value)}" for value in values)
+    return " ".join(f"--{name} {pasted(value)}" for value in values)
 
 
 def _body(work: Work, starts: list[ir.Value], ends: list[ir.Value]) -> ir.Graph | None:

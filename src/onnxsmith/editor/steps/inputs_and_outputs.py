@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.constant_tensors import const_tensor
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, pasted, several
 from onnxsmith.editor.edited_model import Work, dims
 from onnxsmith.editor.graph_cleanup import remove_unneeded
 from onnxsmith.editor.node_selectors import Takes
@@ -79,7 +78,7 @@ def _refusal(work: Work, value: ir.Value, held: ir.TensorProtocol | None) -> Onn
     if held is not None:
         others = f'to change its value, use the step constant: tensor = "{name}", value = …'
     elif not inside:
-        starts = " ".join(f"--from {shlex.quote(one)}" for one in (name, *_other_inputs(graph, value)))
+        starts = " ".join(f"--from {pasted(one)}" for one in (name, *_other_inputs(graph, value)))
         others = f"to start the model at this tensor, use `onnxsmith extract MODEL {starts} -o part.onnx`"
     return problem(
         "edit/not-constant",

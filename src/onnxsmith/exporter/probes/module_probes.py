@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.parts.capture import Finding, Weight
+from onnxsmith.base.words import pasted_words
 from onnxsmith.exporter.causes.base import recognise
 from onnxsmith.exporter.factory import is_target
 from onnxsmith.exporter.graph import baked_inputs
@@ -155,7 +155,7 @@ def _handed_over(case: Case) -> str:
     call = "onnxsmith.export(module, args, state='auto')"
     if is_target(target):
         options = ["--dynamic", dynamic] if isinstance(dynamic, str) and dynamic else []
-        call = f"`{shlex.join(['onnxsmith', 'export', target, '-o', 'model.onnx', *options, '--state', 'auto'])}`"
+        call = f"`{pasted_words(['onnxsmith', 'export', target, '-o', 'model.onnx', *options, '--state', 'auto'])}`"
     return f"export this state as an input and an output of the graph: {call}"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import shlex
 import textwrap
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.seams.torch import operators, translator
 from onnxsmith.base.seams.torch.tensors import mode_of
+from onnxsmith.base.words import pasted
 from onnxsmith.exporter.causes._message_text import line_in
 from onnxsmith.exporter.causes.exporter_messages import REASONS
 from onnxsmith.exporter.factory import is_target, place
@@ -84,7 +84,7 @@ def with_code(error: OnnxsmithError, target: str) -> OnnxsmithError:
     exported module."""
     if error.problem.id != "export/no-translation" or "onnxsmith.register" not in error.problem.fix:
         return error
-    called = f"`onnxsmith diagnose {shlex.quote(target)}`" if is_target(target) else "onnxsmith.diagnose(module, args)"
+    called = f"`onnxsmith diagnose {pasted(target)}`" if is_target(target) else "onnxsmith.diagnose(module, args)"
     said = replace(error.problem, fix=f"{error.problem.fix}; {called} prints its first lines")
     return UntranslatedError(said, error.called) if isinstance(error, UntranslatedError) else OnnxsmithError(said)
 

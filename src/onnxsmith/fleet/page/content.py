@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, replace
 from typing import Any
 
 from onnxsmith.base.report.parts._text import duration
 from onnxsmith.base.report.parts.fleet import FleetCell, FleetMatrix
+from onnxsmith.base.words import pasted, pasted_words
 from onnxsmith.fleet import cell_report
 from onnxsmith.fleet.plan import HERE
 from onnxsmith.fleet.row import Row, StepResult
@@ -59,11 +59,11 @@ class Content:
             self._text(versions),
             self._text(_fix(row)),
             [self._step(step) for step in row.steps],
-            [self._text(shlex.quote(name)) for name in row.files if name.endswith(".onnx")],
+            [self._text(pasted(name)) for name in row.files if name.endswith(".onnx")],
         ]
 
     def _step(self, step: StepResult) -> list[int]:
-        return [self._text(str(step.outcome)), *(self._text(shlex.quote(word)) for word in cell_report.words(step))]
+        return [self._text(str(step.outcome)), *(self._text(pasted(word)) for word in cell_report.words(step))]
 
     def _text(self, text: str) -> int:
         return self._texts.setdefault(text, len(self._texts))
@@ -103,13 +103,13 @@ def _outcomes(table: FleetMatrix) -> list[str]:
 def seeing(cell: FleetCell, origin: Origin) -> str:
     """Returns the command that runs a cell again in its environment, and shows the command of each step."""
     words = ["onnxsmith", "fleet", "why", origin.plan or "PLAN", cell.model]
-    return shlex.join([*words, "--setting", cell.setting, "--environment", cell.environment])
+    return pasted_words([*words, "--setting", cell.setting, "--environment", cell.environment])
 
 
 def _computing(cell: FleetCell, origin: Origin) -> str:
     """Returns the command that computes a cell without a row."""
     store = ["--store", origin.store] if origin.store else []
-    return shlex.join(["onnxsmith", "fleet", "cell", origin.plan or "PLAN", cell.key, *store])
+    return pasted_words(["onnxsmith", "fleet", "cell", origin.plan or "PLAN", cell.key, *store])
 
 
 def _fix(row: Row) -> str:

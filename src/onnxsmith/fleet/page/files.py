@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import shlex
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.fleet import FleetCell, FleetMatrix
+from onnxsmith.base.words import pasted, pasted_words
 from onnxsmith.fleet import cell_report
 from onnxsmith.fleet.page.content import Content, Origin, seeing
 from onnxsmith.fleet.page.html_page import to_html
@@ -65,7 +65,7 @@ def refuse(path: str | Path) -> None:
             "the page of a fleet is a file, and a folder beside the file has the reports of the cells",
             where=str(path),
             why=f"the path is {kind}",
-            fix=f"give the path of a new file: --page {shlex.quote(str(free_path(_inside(target))))}",
+            fix=f"give the path of a new file: --page {pasted(free_path(_inside(target)))}",
         )
     refuse_missing(target.absolute().parent)
     refuse_other_than_page(str(target))
@@ -92,7 +92,7 @@ def _refuse_foreign(folder: Path, target: Path) -> None:
             f"{folder.name} is not a folder of cells that onnxsmith wrote",
             where=str(folder),
             why=f"{why}; writing a page replaces this folder by the reports of the cells",
-            fix=f"give the page another name: --page {shlex.quote(str(_free(target)))}",
+            fix=f"give the page another name: --page {pasted(_free(target))}",
         )
 
 
@@ -215,4 +215,4 @@ def _every_command(table: FleetMatrix, origin: Origin, path: str | Path) -> str:
     since = ["--since", table.since] if table.since else []
     store = ["--store", origin.store] if origin.store else []
     words = ["onnxsmith", "fleet", "show", origin.plan or table.store, "--name", table.run, *since, *store]
-    return shlex.join([*words, "--page", str(path), "--every-cell"])
+    return pasted_words([*words, "--page", str(path), "--every-cell"])

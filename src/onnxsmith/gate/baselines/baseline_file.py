@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,7 +17,7 @@ from onnxsmith.base.folders import replacing
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.system import locks
-from onnxsmith.base.words import in_place_of
+from onnxsmith.base.words import in_place_of, pasted, pasted_words
 from onnxsmith.gate.baselines import data_file
 from onnxsmith.gate.baselines.baseline_text import FORMAT, edited, sealed, text
 from onnxsmith.gate.baselines.data_file import Content
@@ -91,7 +90,7 @@ class Baseline:
 
     def command(self, action: str, model: str | Path) -> str:
         """Returns the command line of an action on a model."""
-        return shlex.join(["onnxsmith", "baseline", action, str(model), "-o", str(self.path)])
+        return pasted_words(["onnxsmith", "baseline", action, str(model), "-o", str(self.path)])
 
 
 def name_of(path: Path, model: str | Path) -> str:
@@ -147,8 +146,8 @@ def _text(path: Path, models: Sequence[str | Path]) -> str:
 
 
 def _recording(path: Path, models: Sequence[str | Path]) -> str:
-    named = shlex.join(map(str, models)) or "MODEL"
-    return f"onnxsmith baseline record {named} -o {shlex.quote(str(path))}"
+    named = pasted_words(models) or "MODEL"
+    return f"onnxsmith baseline record {named} -o {pasted(path)}"
 
 
 def _data(path: Path, written: str) -> _Data:
@@ -238,12 +237,12 @@ def refuse_unwritable(path: Path) -> None:
                 "the baseline may not be written",
                 where=str(file),
                 why="the file is read-only, so somebody may have protected it",
-                fix=f"`chmod u+w {shlex.quote(str(file))}`; or write another baseline: -o {_other(path)}",
+                fix=f"`chmod u+w {pasted(file)}`; or write another baseline: -o {_other(path)}",
             )
 
 
 def _other(path: Path) -> str:
-    return shlex.quote(str(path.with_name(f"{path.stem}_2{path.suffix}")))
+    return pasted(path.with_name(f"{path.stem}_2{path.suffix}"))
 
 
 @contextmanager

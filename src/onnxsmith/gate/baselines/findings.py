@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from onnxsmith.base.report.parts.baselines import (
 )
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, pasted, several
 from onnxsmith.gate.baselines.baseline_file import Baseline
 from onnxsmith.gate.baselines.change import ORDER, Change
 from onnxsmith.gate.baselines.entry import Entry
@@ -177,7 +176,7 @@ def _not_compared(
 ) -> Problem:
     """Returns the problem of what could not be compared. `moved` says that versions or the machine are others."""
     kinds = {change.kind for change in unknown}
-    file = shlex.quote(str(baseline.file_of(name)))
+    file = pasted(baseline.file_of(name))
     again = f"onnxsmith baseline record {file} --input inputs.npz -o other.json{untimed}"
     if "slower" in kinds and moved:
         fix = (
@@ -231,16 +230,16 @@ def _help(kind: str, entry: Entry, baseline: Baseline, file: Path) -> str:
     if kind in ("runtime", "machine") and any("::" in op for op in entry.nodes):
         text = _WITHOUT_OPTIMISATION
     recorded = _recorded(baseline, baseline.name_of(file))
-    return text.format(file=shlex.quote(str(file)), recorded=recorded, runtime=entry.runtime)
+    return text.format(file=pasted(file), recorded=recorded, runtime=entry.runtime)
 
 
 def _recorded(baseline: Baseline, name: str) -> str:
     """Returns the command line that writes a model as it was when its baseline was last committed. The last commit of
     all may have the changed model already."""
     folder = baseline.path.parent
-    git = "git" if folder == Path() else f"git -C {shlex.quote(str(folder))}"
-    commit = f'"$({git} log -1 --format=%h -- {shlex.quote(baseline.path.name)})"'
-    return f"{git} show {commit}:{shlex.quote(f'./{name}')} > recorded.onnx"
+    git = "git" if folder == Path() else f"git -C {pasted(folder)}"
+    commit = f'"$({git} log -1 --format=%h -- {pasted(baseline.path.name)})"'
+    return f"{git} show {commit}:{pasted(f'./{name}')} > recorded.onnx"
 
 
 def _worse_kinds(one: Found) -> list[str]:

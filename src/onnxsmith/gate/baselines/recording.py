@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +12,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.clock import stage
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 from onnxsmith.deployment.benching.baseline import here
 from onnxsmith.deployment.bundles.dimension_ranges import Range, ranges
 from onnxsmith.deployment.bundles.golden import Golden, recorded
@@ -135,7 +135,7 @@ def _of_baselines(model: ir.Model, file: Path) -> Iterator[None]:
     except OnnxsmithError as error:
         found = error.problem
         if found.id == "bundle/random" and not random_draws.nodes(model):
-            name = shlex.quote(str(file))
+            name = pasted(file)
             raise problem(
                 "gate/random",
                 "every output differs from run to run, so a later run cannot be compared",

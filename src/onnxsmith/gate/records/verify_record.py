@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from onnxsmith.base.report.parts.records import (
 from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, pasted_words, several
 from onnxsmith.comparison.outputs.compare import compare
 from onnxsmith.gate.records import circumstances, named_files, record_file
 from onnxsmith.gate.records.record_comparison import changes
@@ -167,7 +166,7 @@ class _Check:
         record, other = self.record, self.elsewhere
         part = RecordCheck(
             str(self.path),
-            shlex.join(record.command),
+            pasted_words(record.command),
             record.verdict,
             self.files,
             self.replayed,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -117,7 +116,7 @@ def places(interface: Signature, symbol: str) -> tuple[str, ...]:
 def problem_of(one: Closed, where: str) -> Problem:
     """Says that an axis is not open."""
     again = " ".join(pasted(f"{place}={one.symbol}") for place in one.places)
-    file = "MODEL" if where == "the model" else shlex.quote(where)
+    file = "MODEL" if where == "the model" else pasted(where)
     return Problem(
         "model/closed-axis",
         f"{one.symbol} is declared dynamic, but the model does not run at {one.symbol} = {one.other}",

@@ -12,7 +12,6 @@ import hashlib
 import mmap
 import os
 import re
-import shlex
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
@@ -21,7 +20,7 @@ import onnx_ir as ir
 
 from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import shortened
+from onnxsmith.base.words import pasted, shortened
 from onnxsmith.graph.files import tensor_validation
 from onnxsmith.graph.structure import carried_fields, name_validation, sparse, walk
 from onnxsmith.graph.structure.file_change import message_change
@@ -326,8 +325,8 @@ def _renamed(folder: Path, location: str) -> str:
 
 
 def _short(path: Path) -> str:
-    """Returns the path as it is pasted: relative, if it is in the current folder."""
-    return shlex.quote(str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path))
+    """Returns the path as a command has it: relative, if it is in the current folder."""
+    return pasted(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def _outside(where: str, why: str, fix: str) -> OnnxsmithError:

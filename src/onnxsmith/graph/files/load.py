@@ -13,7 +13,6 @@ import itertools
 import logging
 import os
 import re
-import shlex
 from collections import Counter
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from google.protobuf.message import DecodeError
 
 from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted, pasted_words
 from onnxsmith.graph.files import external, tensor_validation
 from onnxsmith.graph.structure import function_expansion, name_validation, node_checks, sparse, utf8_checks
 from onnxsmith.graph.structure.file_change import message_change
@@ -177,7 +177,7 @@ def _parse(path: Path) -> onnx.ModelProto:
                 "the file is not text",
                 where=str(path),
                 why=str(error),
-                fix=f"if it is a model, rename it: `mv {shlex.join([str(path), str(path.with_suffix('.onnx'))])}`",
+                fix=f"if it is a model, rename it: `mv {pasted_words([str(path), str(path.with_suffix('.onnx'))])}`",
             ) from error
     from onnxsmith.graph.files import file_kind
 
@@ -260,7 +260,7 @@ def _read(path: Path) -> bytes:
 
 def _unreadable(path: Path, error: Exception) -> OnnxsmithError:
     if isinstance(error, PermissionError):
-        fix = f"`chmod u+r {shlex.quote(str(path))}`, or ask its owner"
+        fix = f"`chmod u+r {pasted(path)}`, or ask its owner"
     elif isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP):
         fix = "copy the file to a disk of this machine, and give the path of the copy"
     else:

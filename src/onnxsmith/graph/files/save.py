@@ -11,7 +11,6 @@ import errno
 import itertools
 import os
 import re
-import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from onnxsmith.base import devices, folders
 from onnxsmith.base.limits import no_folder, refuse_missing, writing_refused
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.system import disk, moving
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.files import external
 from onnxsmith.graph.files.external import EXTERNAL_FROM, in_memory
 from onnxsmith.graph.files.load import TEXT_SUFFIXES
@@ -87,7 +87,7 @@ class Stage:
                 "the target is a link into another folder, and the model needs a data file beside it",
                 where=str(self.target),
                 why="readers look for the data file beside the link, not beside the linked file",
-                fix=f"give the path of the linked file: {shlex.quote(str(self.target))}",
+                fix=f"give the path of the linked file: {pasted(self.target)}",
             )
         if outside and self._device:
             raise problem(
@@ -207,11 +207,11 @@ def staged(target: str | Path, *, durable: bool = True) -> Iterator[Stage]:
             "save/failed",
             f"a model is not written as text ({path.suffix})",
             where=str(path),
-            fix=f"write -o {shlex.quote(str(Path(target).with_suffix('.onnx')))}; `onnxsmith inspect --text` prints "
+            fix=f"write -o {pasted(Path(target).with_suffix('.onnx'))}; `onnxsmith inspect --text` prints "
             "a model as text",
         )
     if path.is_dir():
-        fix = f"give the path of a file in it, such as {shlex.quote(str(Path(target) / 'model.onnx'))}"
+        fix = f"give the path of a file in it, such as {pasted(Path(target) / 'model.onnx')}"
         raise problem("save/failed", "the target is a folder", where=str(path), fix=fix)
     refuse_missing(path.parent)
     with contextlib.ExitStack() as stack:

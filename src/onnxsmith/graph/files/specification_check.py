@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -12,7 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
-from onnxsmith.base.words import first_few, nearest
+from onnxsmith.base.words import first_few, nearest, pasted
 from onnxsmith.graph.files import operand_clashes
 from onnxsmith.graph.files.external import in_memory
 from onnxsmith.graph.files.light_message import light_message
@@ -229,7 +228,7 @@ def _hidden(model: ir.Model, where: str) -> tuple[str, str] | None:
     names = list(dict.fromkeys(value.name or "" for value in body_names.hidden(model)))
     if not names:
         return None
-    path = shlex.quote(where) if Path(where).suffix == ".onnx" else "MODEL"
+    path = pasted(where) if Path(where).suffix == ".onnx" else "MODEL"
     return (
         f". Tensors in branches and bodies have the names of outer tensors: {first_few(names, _SHOWN)}",
         f"give them names of their own: `onnxsmith check {path} --target onnxruntime --fix -o renamed.onnx`",
@@ -244,7 +243,7 @@ def _conflict(model: ir.Model, said: str, where: str) -> Problem:
     found = operand_clashes.clash(model, said)
     if found is not None:
         is_file = Path(where).suffix == ".onnx"
-        shown = f"; `onnxsmith inspect {shlex.quote(where)} {shlex.quote(found.item)}` shows it" if is_file else ""
+        shown = f"; `onnxsmith inspect {pasted(where)} {pasted(found.item)}` shows it" if is_file else ""
         return Problem(
             "model/shape-conflict",
             _CLASH,
@@ -265,7 +264,7 @@ def _conflict(model: ir.Model, said: str, where: str) -> Problem:
 def _look_at(node: str) -> str:
     """Returns the fix for a node whose operands and declared results do not fit."""
     return (
-        f"`onnxsmith inspect MODEL {shlex.quote(node)}` shows its operands and their sizes: correct the one that is "
+        f"`onnxsmith inspect MODEL {pasted(node)}` shows its operands and their sizes: correct the one that is "
         "wrong where the model is made; or drop the declared shapes of intermediate tensors, if only they are wrong: "
         "`onnxsmith strip MODEL --what shapes -o stripped.onnx`"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.parts.capture import Program, ProgramLine, ProgramNode
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.reading.scopes import Scope, nodes
 from onnxsmith.graph.reading.weights import is_constant
 from onnxsmith.graph.structure import provenance
@@ -51,7 +51,7 @@ def of_model(model: ir.Model, where: str) -> Program:
             why="the file was not written by torch.onnx with torch.export, or its metadata was removed; the "
             "TorchScript exporter writes source lines with verbose=True only",
             fix="give the torch model in the same way as to the export: "
-            f"`onnxsmith inspect file.py:factory --program --onnx {shlex.quote(where)}`",
+            f"`onnxsmith inspect file.py:factory --program --onnx {pasted(where)}`",
         )
     paired = (replace(line, nodes=tuple(own[key])) for key, line in lines.items())
     return Program("the model", tuple(paired), tuple(unpaired), True)

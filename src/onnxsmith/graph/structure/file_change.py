@@ -3,8 +3,9 @@ model is a new file."""
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
+
+from onnxsmith.base.words import pasted
 
 
 def message_change(place: str, change: str) -> str:
@@ -13,7 +14,7 @@ def message_change(place: str, change: str) -> str:
     file = file_of(place)
     new = f"{file}-fixed.onnx" if file == "MODEL" else str(Path(file).with_name(f"{Path(file).stem}-fixed.onnx"))
     code = f"import onnx; m = onnx.load({file!r}, load_external_data=False); {change}; onnx.save(m, {new!r})"
-    quoted = shlex.quote(code) if any(mark in code for mark in '"$\\') else f'"{code}"'
+    quoted = pasted(code) if any(mark in code for mark in '"$\\') else f'"{code}"'
     return f"`python -c {quoted}` writes {'a new file' if file == 'MODEL' else new}"
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import itertools
-import shlex
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 import onnx
 
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.structure import node_checks, utf8_checks
 from onnxsmith.graph.structure.file_change import file_of, message_change
 
@@ -349,8 +349,7 @@ def _too_early(name: str, node: onnx.NodeProto, nodes: Sequence[onnx.NodeProto],
         f"{describe(node)} comes before the node that makes its input {name!r}",
         where=f"{place}, node {describe(node)}",
         why="the nodes of a graph must be in an order in which they can run",
-        fix=f"`onnxsmith simplify {shlex.quote(file_of(place))} -o sorted.onnx` writes a simplified file with "
-        "sorted nodes"
+        fix=f"`onnxsmith simplify {pasted(file_of(place))} -o sorted.onnx` writes a simplified file with sorted nodes"
         if ", function " not in place
         else "put the first node behind the second",
     )

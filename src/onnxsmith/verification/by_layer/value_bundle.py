@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shlex
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ import numpy as np
 from onnxsmith.base import devices, folders, user_files
 from onnxsmith.base.limits import refuse_missing
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.base.words import pasted
 from onnxsmith.graph.files.array_files import free_key, member
 from onnxsmith.graph.files.save import unwritten
 from onnxsmith.graph.structure.tensor_paths import near
@@ -183,7 +183,7 @@ def check_target(path: Path) -> None:
             "bundle/suffix",
             "values are written as .safetensors or .npz",
             where=str(path),
-            fix=f"-o {shlex.quote(str(path.with_suffix('.safetensors')))}",
+            fix=f"-o {pasted(path.with_suffix('.safetensors'))}",
         )
 
 
@@ -269,5 +269,5 @@ def _unreadable(where: str, why: str) -> OnnxsmithError:
         "the file is not a bundle of values, or is damaged",
         where=where,
         why=why,
-        fix=f"write it again: `onnxsmith dump MODEL -o {shlex.quote(where)}`",
+        fix=f"write it again: `onnxsmith dump MODEL -o {pasted(where)}`",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -213,7 +212,7 @@ def write_image(array: Array, path: Path) -> None:
         raise problem(
             "output/not-an-image",
             f"an output of shape {list(array.shape)} is not one image",
-            fix=f"write -o {shlex.quote(str(path.with_suffix('.npz')))}, or select one image of the output",
+            fix=f"write -o {pasted(path.with_suffix('.npz'))}, or select one image of the output",
         )
     pixels = _bytes(planes, path)
     picture = Image.fromarray(pixels[0] if pixels.shape[0] == 1 else np.ascontiguousarray(np.moveaxis(pixels, 0, 2)))
@@ -228,7 +227,7 @@ def write_image(array: Array, path: Path) -> None:
             "the image could not be written",
             where=str(path),
             why=str(error),
-            fix=f"write -o {shlex.quote(str(path.with_suffix('.png')))}",
+            fix=f"write -o {pasted(path.with_suffix('.png'))}",
         ) from error
 
 
@@ -241,6 +240,6 @@ def _bytes(planes: Array, path: Path) -> npt.NDArray[np.uint8]:
         raise problem(
             "output/not-an-image",
             "the output has values that are not finite",
-            fix=f"write -o {shlex.quote(str(path.with_suffix('.npz')))} and look for the values that are not finite",
+            fix=f"write -o {pasted(path.with_suffix('.npz'))} and look for the values that are not finite",
         )
     return np.rint(np.clip(wide, 0, 1) * 255).astype(np.uint8)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,11 +137,9 @@ def _numbers(text: str, whole: str, *, example: bool) -> str:
     named = {axis: part for axis, part in enumerate(parts) if not part.lstrip("-").isdecimal()}
     shape = ",".join("2" if axis in named else part for axis, part in enumerate(parts))
     head = whole.partition("[")[0].strip()
-    fix = (
-        f"write a number in place of {', '.join(named.values())}, for example --input {shlex.quote(f'{head}[{shape}]')}"
-    )
+    fix = f"write a number in place of {', '.join(named.values())}, for example --input {pasted(f'{head}[{shape}]')}"
     names = ",".join(f"{axis}={name}" for axis, name in named.items() if name.isidentifier())
     if example and names:
-        axes = shlex.quote(f"{head.partition('=')[0]}:{names}")
+        axes = pasted(f"{head.partition('=')[0]}:{names}")
         fix += f" --dynamic {axes}, which names the axes in the model"
     return fix

@@ -5,7 +5,6 @@ Both formats hold the values in row-major order, low byte first.
 
 from __future__ import annotations
 
-import shlex
 import sys
 import zipfile
 from collections import Counter
@@ -56,7 +55,7 @@ def check_target(path: Path) -> None:
             "bundle/suffix",
             "weights are written as .safetensors or .npz",
             where=str(path),
-            fix=f"`onnxsmith inspect MODEL --weights {shlex.quote(str(path.with_suffix('.safetensors')))}`",
+            fix=f"`onnxsmith inspect MODEL --weights {pasted(path.with_suffix('.safetensors'))}`",
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from onnxsmith.base.report.base import Block, Facts, Part, Table, Text, Tone, fa
 from onnxsmith.base.report.case import Case
 from onnxsmith.base.report.parts._text import duration
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.words import several
+from onnxsmith.base.words import pasted, several
 
 _ORDER = (
     "lost", "crashed", "timeout", "memory", "failed", "different", "refused", "cannot-tell", "missing", "done",
@@ -238,7 +237,7 @@ class CellSteps(Part):
         yield Table(("step", "outcome", "time", "what"), rows, right=(2,), longest=_LONGEST)
         commands = [step.command for step in self.steps if step.command]
         if commands:
-            there = [f"cd {shlex.quote(self.folder)}"] if self.folder else []
+            there = [f"cd {pasted(self.folder)}"] if self.folder else []
             yield Text("\n".join([*there, *commands]), verbatim=True)
         for step in self.steps:
             if step.said:

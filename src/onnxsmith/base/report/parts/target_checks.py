@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -10,7 +9,7 @@ from typing import ClassVar
 
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Block, Part, Places, Table, Text, Tone, facts
-from onnxsmith.base.words import first_few, several
+from onnxsmith.base.words import first_few, pasted, several
 
 
 class Stage(StrEnum):
@@ -200,7 +199,7 @@ def refusals(checks: Sequence[TargetCheck], model: str, inputs: Sequence[str]) -
     are the names of the model's inputs."""
     found = []
     for one in checks:
-        command = f"onnxsmith check {shlex.quote(model)} --target {shlex.quote(one.target)} --fix -o fixed.onnx"
+        command = f"onnxsmith check {pasted(model)} --target {pasted(one.target)} --fix -o fixed.onnx"
         fix = f"`{command}`" if one.rewrite else ""
         if one.stage is Stage.REFUSED or one.changed:
             refused = [node.node for node in one.nodes if node.stage is Stage.REFUSED]
@@ -221,7 +220,7 @@ def _other_way(check: TargetCheck, model: str) -> str:
     if not refused:
         return "leave this target out, or export the model for it: `onnxsmith explain target/refused`"
     commands = "; ".join(_described(op, node, model) for op, node in list(refused.items())[:_FEW])
-    search = f"{check.help.replace('MODEL', shlex.quote(model))}; or " if check.help else ""
+    search = f"{check.help.replace('MODEL', pasted(model))}; or " if check.help else ""
     return (
         f"{search}write {first_few(list(refused), _FEW)} as operators that the target accepts, in the module or file: "
         f"`{commands}` describes {'it' if len(refused) == 1 else 'them'}, `onnxsmith replace -h` shows how; or leave "
@@ -233,7 +232,7 @@ def _described(op: str, node: str, model: str) -> str:
     """Returns a command that shows what an operator computes: its definition in the standard, or a node of it."""
     domain, _, _ = op.rpartition("::")
     if domain and not domain.startswith("ai.onnx"):
-        return f"onnxsmith inspect {shlex.quote(model)} {shlex.quote(node.removeprefix('-> '))}"
+        return f"onnxsmith inspect {pasted(model)} {pasted(node.removeprefix('-> '))}"
     return f"onnxsmith op {op}"
 
 
@@ -241,10 +240,10 @@ def _given(check: TargetCheck, model: str, names: Sequence[str]) -> str:
     """Returns the advice for a target whose numbers are others, or prove nothing."""
     if check.differs and not check.help:
         other = "openvino" if check.target.startswith("onnxruntime") else "onnxruntime"
-        sides = " ".join(shlex.quote(f"{model}@{runtime}") for runtime in (other, check.target))
+        sides = " ".join(pasted(f"{model}@{runtime}") for runtime in (other, check.target))
         return f"`onnxsmith compare {sides} --per-layer` shows where they begin to differ; or leave this target out"
     if check.help:
-        return check.help.replace("MODEL", shlex.quote(model))
+        return check.help.replace("MODEL", pasted(model))
     arrays = ", ".join(f"{name}=…" for name in names[:_FEW]) + (", …" if len(names) > _FEW else "")
     return (
         f"give an input that the model is meant for: write it by numpy.savez('inputs.npz', **dict({arrays})) and add "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import Literal, Self
 from onnxsmith.base.folders import OwnPath, temporary
 from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.system import children
+from onnxsmith.base.words import pasted_words
 from onnxsmith.comparison.reduction import portable_arrays
 from onnxsmith.comparison.reduction.checks.base import (
     Attempt,
@@ -272,7 +272,7 @@ class Command(Check):
             raise problem(
                 "reduce/command",
                 "the command could not be started",
-                where=shlex.join(self.words),
+                where=pasted_words(self.words),
                 why=str(error),
                 fix='give a program with its arguments: --command "python check.py {model}"',
             ) from error

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import platform
 import re
-import shlex
 from pathlib import Path
 
 from onnxsmith.base.folders import OwnPath
 from onnxsmith.base.report.parts.target_checks import BundleCheck
+from onnxsmith.base.words import pasted
 from onnxsmith.deployment.bundles import clients, templates
 from onnxsmith.deployment.bundles.content import Content, NamedPort
 from onnxsmith.deployment.bundles.dimension_ranges import nameless, naming
@@ -102,7 +102,7 @@ class Tensorrt(Form):
                     f"trtexec cannot name the dynamic input {port.name!r} in a shape profile",
                     f"{port.port}",
                     why="trtexec splits a profile at each comma, and reads single quotes as the ends of a name",
-                    fix=f"`onnxsmith rename {content.file} {shlex.quote(port.name)} {new} -o renamed.onnx`",
+                    fix=f"`onnxsmith rename {content.file} {pasted(port.name)} {new} -o renamed.onnx`",
                 )
 
     def notes(self, content: Content) -> list[str]:
@@ -148,7 +148,7 @@ def _quoted(name: str) -> str:
 
 def _word(text: str) -> str:
     """Quotes a text as one word of a shell, in double quotes if possible."""
-    return f'"{text}"' if "'" in text and not re.search(r'["$`\\!]', text) else shlex.quote(text)
+    return f'"{text}"' if "'" in text and not re.search(r'["$`\\!]', text) else pasted(text)
 
 
 def shapes(content: Content, port: NamedPort) -> dict[str, str]:
@@ -171,7 +171,7 @@ def notes(content: Content) -> list[str]:
         names = ", ".join(ascii(name) for name in free)
         found.append(
             f"No range was declared for {names}: the profile has the sizes of the golden data. Declare them: "
-            f"{' '.join(f'--dim {shlex.quote(ascii(name)[1:-1] + _RANGE)}' for name in free)}."
+            f"{' '.join(f'--dim {pasted(ascii(name)[1:-1] + _RANGE)}' for name in free)}."
         )
     places = nameless(content.signature)
     if places:

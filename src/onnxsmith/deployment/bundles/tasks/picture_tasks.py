@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import runpy
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import numpy as np
 
 from onnxsmith.base import folders
 from onnxsmith.base.folders import OwnPath
+from onnxsmith.base.words import pasted
 from onnxsmith.deployment.bundles import templates
 from onnxsmith.deployment.bundles.content import Content, NamedPort
 from onnxsmith.deployment.bundles.tasks.base import Task, mismatch
@@ -75,8 +75,7 @@ def picture_of(content: Content, task: str, *, channels: tuple[int, ...] = (1, 3
             task,
             f"its batch is fixed to {shape[0]}",
             where,
-            f"make the batch dynamic: `onnxsmith set-dim {content.file} {shlex.quote(port.name)}:0=batch -o "
-            "any_batch.onnx`",
+            f"make the batch dynamic: `onnxsmith set-dim {content.file} {pasted(port.name)}:0=batch -o any_batch.onnx`",
         )
     declared = content.ranges.get(str(shape[0]))
     if declared is not None and declared.least > 1:
@@ -274,7 +273,7 @@ class SuperResolution(Task):
                 name,
                 "its height or width is fixed, but the task enlarges pictures of any size",
                 where,
-                f"make them dynamic: `onnxsmith set-dim {content.file} {shlex.quote(found.name)}:2=height,3=width "
+                f"make them dynamic: `onnxsmith set-dim {content.file} {pasted(found.name)}:2=height,3=width "
                 "-o dynamic.onnx`",
             )
         only_output(content, name, (4,))

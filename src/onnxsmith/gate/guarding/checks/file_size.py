@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 from onnxsmith.base.problem import Problem
+from onnxsmith.base.words import pasted
 from onnxsmith.gate.guarding.checks.base import Check
 from onnxsmith.gate.guarding.guarded_file import GuardedFile
 
@@ -18,7 +18,7 @@ class FileSize(Check):
             size = path.stat().st_size
             if not file.most or size <= file.most:
                 continue
-            name = shlex.quote(str(file.path))
+            name = pasted(file.path)
             smaller = f"; or make the model smaller: `onnxsmith quantize {name} -o smaller.onnx --to float16`"
             yield Problem(
                 "guard/too-large",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 
 import onnx_ir as ir
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.base.words import several, shortened
+from onnxsmith.base.words import pasted, several, shortened
 from onnxsmith.gate.guarding.checks.base import Check
 from onnxsmith.gate.guarding.guarded_file import GuardedFile
 from onnxsmith.graph.structure import walk
@@ -29,7 +28,7 @@ class LocalPaths(Check):
         found = [(kind, place, match[0]) for kind, place, text in _texts(file.model) if (match := _LOCAL.search(text))]
         if found:
             kinds = list(dict.fromkeys(kind for kind, _, _ in found))
-            name, options = shlex.quote(str(file.path)), " ".join(f"--what {kind}" for kind in kinds)
+            name, options = pasted(file.path), " ".join(f"--what {kind}" for kind in kinds)
             _, place, path = found[0]
             yield Problem(
                 "guard/local-path",

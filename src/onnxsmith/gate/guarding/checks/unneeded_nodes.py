@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 from onnxsmith.base.problem import Problem
-from onnxsmith.base.words import several
+from onnxsmith.base.words import pasted, several
 from onnxsmith.gate.guarding.checks.base import Check
 from onnxsmith.gate.guarding.guarded_file import GuardedFile
 
@@ -24,7 +23,7 @@ class UnneededNodes(Check):
         _, part = simplified(file.model, skip=[folding.RULE])
         removed = part.nodes_before - part.nodes_after
         if removed > 0:
-            name = shlex.quote(str(file.path))
+            name = pasted(file.path)
             yield Problem(
                 "guard/not-simplified",
                 f"`simplify` would remove at least {several(removed, 'node')} of {part.nodes_before:,}",
