@@ -89,7 +89,7 @@ def tried(verb: str, number: int, seed: str, prepared: Path, outer: Path) -> tup
     expected = {"in", "said", "temporary", *(one.name for one in canaries)}
     may_read = made.change.startswith("plan.toml")  # a plan is a list of commands, and may name any file
     escapes = [one for one in forked_run.touched(canaries, expected) if not (may_read and one.endswith("was read"))]
-    hidden = [one for one in os.listdir(folder) if one.startswith(".") and one not in {*known, *named}]  # noqa: PTH208
+    hidden = [one for one in os.listdir(folder) if one.startswith(".") and one not in {*known, *made.line.words}]  # noqa: PTH208
     left = [*hidden, *os.listdir(outer / "temporary")] if outcome.ended and not outcome.signal else []  # noqa: PTH208
     return made, replace(
         outcome,
