@@ -388,6 +388,16 @@ def test_damaged_rows_of_a_database(rooted: Path, refused: Refused) -> None:
         store.run(RUN.name)
 
 
+def test_a_run_without_a_name(rooted: Path, refused: Refused) -> None:
+    address = str(rooted / "s.sqlite")
+    opened(address).put_run(RUN)
+    with sqlite3.connect(address) as connection:
+        connection.execute("UPDATE runs SET name = NULL")
+    connection.close()
+    with refused("fleet/store"):
+        anew(address).run_names()
+
+
 def test_rows_of_a_later_version() -> None:
     for text in (ROW.to_json().replace('"format":1', '"format":2'), "", "[]", '{"format": 1}', "{}"):
         with pytest.raises(ValueError, match=r"\S"):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import onnxsmith
@@ -19,6 +20,7 @@ from onnxsmith.graph import model_identity
 from onnxsmith.graph.files import digest
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
+from tests.conftest import Refused
 
 TEXT = (
     '<ir_version: 10, opset_import: ["": 20]>\n'
@@ -154,3 +156,24 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert model_identity.model_file(tmp_path / "none.onnx", "read") is None
     assert model_identity.model_file(tmp_path / "empty.onnx", "read") is None
     assert model_identity.read([tmp_path, "x.py:build", None, 3, "\0.onnx"]) == ()
+
+
+@pytest.mark.parametrize("verb", ["check", "dump", "bench"])
+def test_an_invalid_model_is_blamed_for_an_unforeseen_error(tmp_path: Path, verb: str, refused: Refused) -> None:
+    """An attribute has the wrong type, which the code that generates inputs does not expect."""
+    broken = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 20]>
+        g (float[N,3] x) => (bool y) { s = Shape(x)\n b = Cast<to = 9>(s)\n y = ReduceMax(b) }""")
+    broken.graph.node[1].attribute[0].CopyFrom(onnx.helper.make_attribute("to", "BOOL"))
+    onnx.save(broken, tmp_path / "m.onnx")
+    with refused("model/invalid") as refusal:
+        READERS[verb](tmp_path / "m.onnx")
+    assert "Expected: 'INT', actual: 'STRING'" in refusal.problem.why
+
+
+def test_a_valid_model_is_not_blamed(model: Path) -> None:
+    @model_identity.identifies("path")
+    def verb(path: Path) -> Report:
+        raise ValueError(path)
+
+    with pytest.raises(ValueError, match=r"m\.onnx"):
+        verb(model)

@@ -59,8 +59,8 @@ def _all_copied(sources: Sequence[str], target: str) -> tuple[int, list[str]]:
             rows = opened(source)
         copied += _copied(rows, into)
         for name in rows.run_names():
-            run_there = rows.run(name)
-            assert run_there is not None
+            if (run_there := rows.run(name)) is None:
+                raise store_problems.damaged(source, f"the run {name!r} is listed, but cannot be found")
             into.put_run(_joined(into.run(name), run_there, source))
             runs += 1
         notes += tables.damaged(rows)

@@ -6,18 +6,21 @@ import functools
 import inspect
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 from onnxsmith.base.clock import stage
+from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.base import DataFile, ModelFile, Report
 from onnxsmith.base.report.parts.written_files import Written
 from onnxsmith.base.result import Result
 from onnxsmith.base.words import first_few
 from onnxsmith.graph.files import digest
-from onnxsmith.graph.files.load import TEXT_SUFFIXES
+from onnxsmith.graph.files.load import TEXT_SUFFIXES, load
 from onnxsmith.graph.files.save import named_data, noting_names
+from onnxsmith.graph.files.specification_check import check
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T", bound=Report | Result)
@@ -27,7 +30,8 @@ _SHOWN = 3
 
 
 def identifies(*names: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """Makes a verb record the model files that it read and wrote in its report.
+    """Makes a verb record the model files that it read and wrote in its report. An error that no code foresaw becomes
+    `model/invalid` if one of these files breaks the ONNX specification: such a file is the likely reason.
 
     `names` are the parameters that may be the path of a model, such as `m.onnx` or `m.onnx@openvino`; other values are
     ignored. Input files are hashed before the verb runs, because the verb may replace them.
@@ -43,7 +47,7 @@ def identifies(*names: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
             except TypeError:  # the call below says what is wrong, and names the verb
                 given = {}
             before = read(given.get(name) for name in names)
-            with noting_names() as renamed:
+            with noting_names() as renamed, _blaming(before):
                 done: Any = verb(*args, **kwargs)
             if isinstance(done, Result):
                 return cast(_T, replace(done, report=identified(done.report, before, renamed)))
@@ -52,6 +56,18 @@ def identifies(*names: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
         return call
 
     return decorated
+
+
+@contextmanager
+def _blaming(files: Iterable[ModelFile]) -> Iterator[None]:
+    try:
+        yield
+    except (OnnxsmithError, OSError, MemoryError):
+        raise
+    except Exception:
+        for file in files:
+            check(load(file.path), where=file.path)
+        raise
 
 
 def read(sources: Iterable[Any]) -> tuple[ModelFile, ...]:

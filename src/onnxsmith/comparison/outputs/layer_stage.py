@@ -140,10 +140,10 @@ def _fix(first: Layer, cause: Cause | None, candidate: str) -> str:
         return f"undo this difference: {cause.said()}"
     lines = " ".join(pasted(line) for line in cause.patch.splitlines())
     command = ["onnxsmith", "edit", candidate, "fix.toml", "-o", f"{Path(candidate).stem}_fixed.onnx"]
-    undoing = f"`printf '%s\\n' {lines} > fix.toml; {pasted_words(command)}`"
+    undo = f"`printf '%s\\n' {lines} > fix.toml; {pasted_words(command)}`"
     if cause.by_hand:
-        return f"{undoing} undoes a part of the difference; undo the rest by hand: {', and '.join(cause.by_hand)}"
-    return undoing if cause.agrees else f"{undoing} undoes a part of the difference; then compare again to find the rest"
+        return f"{undo} undoes a part of the difference; undo the rest by hand: {', and '.join(cause.by_hand)}"
+    return undo if cause.agrees else f"{undo} undoes a part of the difference; then compare again to find the rest"
 
 
 _MOST = 16

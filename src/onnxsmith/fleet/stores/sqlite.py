@@ -169,7 +169,10 @@ class SqliteStore(Store):
 
     def run_names(self) -> list[str]:
         with self._refusing():
-            return [name for (name,) in self._database.execute("SELECT name FROM runs ORDER BY at, rowid")]
+            names = [name for (name,) in self._database.execute("SELECT name FROM runs ORDER BY at, rowid")]
+        if any(not isinstance(name, str) for name in names):
+            raise damaged(self.address, "the name of a run is not a text")
+        return names
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
