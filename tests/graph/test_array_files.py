@@ -36,7 +36,7 @@ PATHS = {
     "../../x": "_../_../x", "/tmp/x": "tmp/x", "//host/x": "host/x", "..\\..\\w": "_.._.._w", "C:/x": "C_/x",
     "/C:x": "C_x", "a/../b": "a/_../b", ".hidden": "_.hidden", "a/.b": "a/_.b", "..": "_..", "/": "_",
     "\\\\host\\x": "__host_x", "/encoder/Add_output_0": "encoder/Add_output_0", "input:0": "input:0", "a//b": "a//b",
-    "": "_",
+    "": "_", "a\n\x1b[2J\u202eb": "a__[2J_b", "größe": "größe",
 }  # fmt: skip
 
 

@@ -86,8 +86,9 @@ def named(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]
 
 
 def member(name: str) -> str:
-    """Returns a name for an entry of a zip archive that is no path out of a folder: a program that unpacks the archive
-    may take it for one. `/a/../b` becomes `a/_../b`."""
+    """Returns a name for an entry of a zip archive that is no path out of a folder, and has no hidden characters. A
+    program that unpacks the archive may take the name for a path, and print it. `/a/../b` becomes `a/_../b`."""
+    name = "".join(one if one.isprintable() else "_" for one in name)
     inner = _DRIVE.sub(r"\1_", name.replace("\\", "_").lstrip("/"))
     return _HIDDEN.sub(r"\1_.", inner) or "_"
 
