@@ -246,8 +246,12 @@ class Trial:
         if self.kind in ANSWERED:
             number = self._signal()
             begun = b"run/interrupted" in said if status == 2 else b"onnxsmith: interrupted" in said
-            before_python = status == -int(number or 0) and (not said or bool(_EARLY.search(said)))
-            return "" if begun or before_python else f"status {status}: {said[-200:].decode(errors='replace')}"
+            before_python = not said or bool(_EARLY.search(said))
+            before = self.line.before
+            is_over = all(stop_places.state(self.here / one) != before.get(one) for one in self.line.outputs)
+            if begun or (status == -int(number or 0) and (before_python or is_over)):
+                return ""
+            return f"status {status}: {said[-200:].decode(errors='replace')}"
         if status == 2 or (self.kind.startswith("SIGKILL") and status == -signal.SIGKILL):
             return ""
         return f"status {status}: {said[-200:].decode(errors='replace')}"

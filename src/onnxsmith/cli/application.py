@@ -22,6 +22,7 @@ import typer
 from onnxsmith._version import __version__
 from onnxsmith.base import clock, interrupts, limits, rooms, unexpected
 from onnxsmith.base.options import called, deprecated
+from onnxsmith.base.printable import below, one_line
 from onnxsmith.base.problem import Problem, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
@@ -333,11 +334,11 @@ def _render(report: Report, *, json: bool, verbose: bool, quiet: bool) -> int:
         terminal.show(report, terminal.console(None if is_read else _PIPE_WIDTH), whole=verbose, brief=is_read)
         return report.verdict.exit_code
     if report.verdict is Verdict.DONE and any(part.is_lossy for part in report.parts):
-        terminal.console().print(report.headline, markup=False, highlight=False, soft_wrap=True)
+        terminal.console().print(one_line(report.headline), markup=False, highlight=False, soft_wrap=True)
     for found in report.problems:
         terminal.show_problem(found, failed_console)
     for line in (line for part in report.parts for line in part.failures()):
-        failed_console.print(line, markup=False, highlight=False, soft_wrap=True)
+        failed_console.print(below(line), markup=False, highlight=False, soft_wrap=True)
     return report.verdict.exit_code
 
 

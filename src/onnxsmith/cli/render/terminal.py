@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table as RichTable
 
-from onnxsmith.base.printable import LINE, VERBATIM, limited, one_line, paragraph, printable
+from onnxsmith.base.printable import LINE, VERBATIM, below, limited, one_line, paragraph, printable
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Block, Chart, Facts, Intervals, Part, Plot, Report, Table, Text, Tone
 from onnxsmith.base.report.verdict import Verdict
@@ -164,7 +164,7 @@ def _print_attention(report: Report, blocks: Sequence[Block], console: Console, 
 def _print_notes(notes: Sequence[str], console: Console, count: int) -> None:
     """Prints notes, and says how many of the `count` notes are left out."""
     for note in notes:
-        console.print(f"[yellow]note:[/yellow] {_literal(note)}", soft_wrap=True)
+        console.print(f"[yellow]note:[/yellow] {_literal(below(note))}", soft_wrap=True)
     if count > len(notes):
         console.print(_more(count - len(notes), "note"))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from onnxsmith.base.printable import printable
+from onnxsmith.base.printable import below, one_line, printable
 from onnxsmith.base.problem import Problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.verdict import Verdict
@@ -59,7 +59,8 @@ class Xml(Form):
                 about = _attributes(message=test.message, type=test.type) if test.kind != "skipped" else {}
                 ElementTree.SubElement(case, test.kind, about).text = printable(test.text)
         output = ElementTree.SubElement(suite, "system-out")
-        output.text = printable("\n".join([*(f"note: {note}" for note in report.notes), report.headline]))
+        notes = [f"note: {below(note)}" for note in report.notes]
+        output.text = printable("\n".join([*notes, one_line(report.headline)]))
         ElementTree.indent(root)
         return {path: _START + ElementTree.tostring(root, encoding="unicode") + "\n"}
 
