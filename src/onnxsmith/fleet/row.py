@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, Self
+from functools import cache
+from typing import Any, Self, TypeVar
 
 from onnxsmith.base import user_files
 
 FORMAT = 1
+_T = TypeVar("_T")
 
 
 class Outcome(StrEnum):
@@ -86,13 +89,9 @@ class Row:
             data = user_files.parse_json(text)
             if data.pop("format") != FORMAT:
                 raise ValueError("another version of onnxsmith wrote it")
-            steps = tuple(
-                StepResult(**{**step, "command": tuple(step["command"]), "outcome": Outcome(step["outcome"])})
-                for step in data.pop("steps")
-            )
-            return cls(**{**data, "outcome": Outcome(data["outcome"])}, steps=steps)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from error
+        return typed(cls, data)
 
 
 @dataclass(frozen=True)
@@ -109,3 +108,37 @@ class Summary:
     def of(cls, row: Row) -> Self:
         """Returns the summary of a row."""
         return cls(row.key, row.outcome, row.headline, row.problem, row.seconds)
+
+    @classmethod
+    def read(cls, values: Any) -> Self:
+        """Returns the summary whose fields a store has in this order.
+
+        Raises:
+            ValueError: these are no fields of a summary.
+        """
+        try:
+            return typed(cls, dict(zip(cls.__dataclass_fields__, values, strict=True)))
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+
+
+def typed(kind: type[_T], data: Mapping[str, Any]) -> _T:
+    """Returns a dataclass whose fields come from a file.
+
+    Raises:
+        ValueError: a field is missing, or has another type than it is declared with.
+    """
+    from pydantic import ValidationError  # slow to import
+
+    try:
+        return _reader(kind).validate_python(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+@cache
+def _reader(kind: type[_T]) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)

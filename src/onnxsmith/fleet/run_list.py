@@ -12,6 +12,7 @@ from typing import Self
 from onnxsmith.base import user_files
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.plan import Plan
+from onnxsmith.fleet.row import typed
 from onnxsmith.fleet.store_problems import damaged
 
 Place = tuple[str, str, str]
@@ -58,6 +59,6 @@ class Run:
         try:
             data = user_files.parse_json(text)
             cells = {(model, setting, environment): key for model, setting, environment, key in data.pop("cells")}
-            return cls(**data, cells=cells)
+            return typed(cls, {**data, "cells": cells})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise damaged(where, str(error)) from error

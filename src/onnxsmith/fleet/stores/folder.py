@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError
-from onnxsmith.fleet.row import Outcome, Row, Summary
+from onnxsmith.fleet.row import Row, Summary
 from onnxsmith.fleet.run_list import Run
 from onnxsmith.fleet.sources import address as addresses
 from onnxsmith.fleet.store_problems import damaged, refuse_format, refused
@@ -78,12 +78,12 @@ class FolderStore(Store):
         with self._refusing():
             head, is_whole = self._files.first_line(_row_name(key))
         try:
-            named, outcome, headline, problem, seconds = user_files.parse_json(head)
-            _refuse_other_key(named, key)
+            summary = Summary.read(user_files.parse_json(head))
+            _refuse_other_key(summary.key, key)
             if not is_whole:
                 raise ValueError("its end is missing")
-            return Summary(key, Outcome(outcome), headline, problem, seconds)
-        except (ValueError, TypeError) as error:
+            return summary
+        except ValueError as error:
             self._note_damaged(key, error)
             return None
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from onnxsmith.base import folders
-from onnxsmith.fleet.row import Outcome, Row, Summary
+from onnxsmith.fleet.row import Row, Summary
 from onnxsmith.fleet.run_list import Run
 from onnxsmith.fleet.store_problems import damaged, foreign, refuse_format, refused
 from onnxsmith.fleet.stores.base import FORMAT, Store
@@ -145,11 +145,11 @@ class SqliteStore(Store):
                 rows = self._database.execute(question)
             listed = [row for row in rows if row[0] in wanted]
         summaries = {}
-        for key, outcome, headline, problem, seconds in listed:
+        for values in listed:
             try:
-                summaries[key] = Summary(key, Outcome(outcome), headline, problem, seconds)
+                summaries[values[0]] = Summary.read(values)
             except ValueError as error:
-                self._note_damaged(key, error)
+                self._note_damaged(values[0], error)
         return summaries
 
     def _note_damaged(self, key: str, error: Exception) -> None:
