@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from functools import cache
 from typing import Any, Self, TypeVar
 
 from onnxsmith.base import user_files
@@ -131,14 +130,19 @@ def typed(kind: type[_T], data: Mapping[str, Any]) -> _T:
     from pydantic import ValidationError  # slow to import
 
     try:
-        return _reader(kind).validate_python(data)
+        found: _T = _reader(kind).validate_python(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    return found
 
 
-@cache
+_READERS: dict[type, Any] = {}
+
+
 def _reader(kind: type[_T]) -> Any:
-    from pydantic import TypeAdapter
+    if kind not in _READERS:
+        from pydantic import TypeAdapter
 
-    return TypeAdapter(kind)
+        _READERS[kind] = TypeAdapter(kind)
+    return _READERS[kind]
