@@ -2,10 +2,10 @@
 
 `chain` is a row of Add, Relu and MatMul; its growth exponent is the slope of a least-squares line through the
 logarithms of nodes and seconds, less what the command takes for a model of one node. The other shapes are unusual:
-`weights` has 20,000 small initializers, `names` has names of 1 MB, `nested` has 30 branches in each other, `fan` has
-one tensor that 50,000 nodes read, `ports` has 10,000 inputs and outputs, `concat` joins 20,000 tensors, and `hole` has
-1 GB of zeros in a sparse data file. `--large` adds a model of 3.2 GB (`models/large.py`). `diff` compares with a copy
-that has one node more, `diff, same` with an equal copy.
+`weights` has 20,000 small initializers, `million` has 1,000,000 in 1,000 nodes, `names` has names of 1 MB, `nested` has
+30 branches in each other, `fan` has one tensor that 50,000 nodes read, `ports` has 10,000 inputs and outputs, `concat`
+joins 20,000 tensors, and `hole` has 1 GB of zeros in a sparse data file. `--large` adds a model of 3.2 GB
+(`models/large.py`). `diff` compares with a copy that has one node more, `diff, same` with an equal copy.
 
 A figure is the least of the runs: user and system seconds of the process and its children, and the most memory that one
 of them held. A command that ends with an error is listed with the id of its problem. Over its target is a command for
@@ -110,6 +110,17 @@ def weights(path: Path, count: int = 20_000) -> Path:
     return written(path, nodes, weights=held)
 
 
+def million(path: Path, count: int = 10**6, each: int = 1_000) -> Path:
+    """Each Sum adds 1,000 weights of its own."""
+    names = ["x", *(f"v{n}" for n in range(count // each - 1)), "y"]
+    held = [TensorProto(name=f"w{n}", data_type=FLOAT, dims=[1], raw_data=bytes(4)) for n in range(count)]
+    nodes = [
+        node("Sum", [value, *(one.name for one in held[n * each : (n + 1) * each])], [names[n + 1]])
+        for n, value in enumerate(names[:-1])
+    ]
+    return written(path, nodes, weights=held)
+
+
 def names(path: Path, length: int = 10**6) -> Path:
     """A node, two tensors and a weight with names of 1 MB."""
     long = ["a" * length, "b" * length, "w" * length]
@@ -172,6 +183,7 @@ def hole(path: Path, size: int = 2**30) -> Path:
 
 SHAPES: dict[str, Callable[[Path], Path]] = {
     "weights": weights,
+    "million": million,
     "names": names,
     "nested": nested,
     "fan": fan,
