@@ -150,6 +150,15 @@ def test_half_of_a_character_is_answered(folder: Path, start: Start) -> None:
     assert answer["result"]["structuredContent"]["problems"][0]["id"] == "model/not-found"
 
 
+def test_a_client_that_reads_no_answers_has_left(folder: Path, start: Start) -> None:
+    server = start(folder)
+    assert server.stdout is not None
+    server.stdout.close()
+    call(server, 1, "explain", id="save/no-folder")
+    assert server.wait(MINUTE) == 0
+    server.stdout = None  # for communicate()
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
 def test_a_server_without_a_client_ends(folder: Path, closed: str) -> None:
     command = f"echo | {sys.executable} -m onnxsmith mcp . {closed}"

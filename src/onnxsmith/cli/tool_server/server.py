@@ -40,15 +40,16 @@ def serve(root: Root, permissions: Permissions, seconds: float, output: TextIO) 
     """Serves until the client closes standard input, and returns the number of calls. `seconds` limits the time of each
     call. `output` takes the messages of the protocol."""
     calls = Calls(tools(_usage(), write=permissions.write, code=permissions.code), root, permissions, seconds)
-    with _source() as source:
-        count: int = anyio.run(_serve, calls, source, output)
+    with _source() as (source, leave):
+        count: int = anyio.run(_serve, calls, source, cast("TextIO", _Answers(output, leave)))
         return count
 
 
 @contextmanager
-def _source() -> Iterator[TextIO]:
-    """Yields what the client writes to standard input. SIGINT, SIGTERM and SIGHUP end it as if the client had left:
-    a thread that reads standard input cannot be stopped, and the server would wait for it."""
+def _source() -> Iterator[tuple[TextIO, Callable[[], None]]]:
+    """Yields what the client writes to standard input, and a function that ends it as if the client had left. SIGINT,
+    SIGTERM and SIGHUP do the same: a thread that reads standard input cannot be stopped, and the server would wait for
+    it."""
     inner, outer = socket.socketpair()
 
     def copy() -> None:
@@ -57,15 +58,15 @@ def _source() -> Iterator[TextIO]:
                 outer.sendall(data)
             outer.shutdown(socket.SHUT_WR)
 
-    def end(_number: int, _frame: object) -> None:
+    def leave() -> None:
         with suppress(OSError):
             outer.shutdown(socket.SHUT_WR)
 
-    before = {number: signal.signal(number, end) for number in unanswered_signals.ENDING}
+    before = {number: signal.signal(number, lambda *_: leave()) for number in unanswered_signals.ENDING}
     threading.Thread(target=copy, daemon=True).start()
     try:
         with inner, inner.makefile("r", encoding="utf-8", errors="replace", newline="\n") as source:
-            yield cast("TextIO", _Lines(source))
+            yield cast("TextIO", _Lines(source)), leave
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -89,6 +90,28 @@ class _Lines:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
+
+
+class _Answers:
+    """Writes answers until nobody reads them. Then the client has left, also if it has not closed standard input."""
+
+    def __init__(self, stream: TextIO, leave: Callable[[], None]) -> None:
+        self._stream = stream
+        self._leave = leave
+
+    def write(self, text: str) -> None:
+        """Writes an answer."""
+        self._unless_closed(self._stream.write, text)
+
+    def flush(self) -> None:
+        """Sends what was written."""
+        self._unless_closed(self._stream.flush)
+
+    def _unless_closed(self, send: Callable[..., object], *given: str) -> None:
+        try:
+            send(*given)
+        except BrokenPipeError:
+            self._leave()
 
 
 def instructions(root: Root, permissions: Permissions) -> str:
