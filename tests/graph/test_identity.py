@@ -170,6 +170,14 @@ def test_an_invalid_model_is_blamed_for_an_unforeseen_error(tmp_path: Path, verb
     assert "Expected: 'INT', actual: 'STRING'" in refusal.problem.why
 
 
+def test_contradicting_types_are_blamed(model: Path, refused: Refused) -> None:
+    proto = onnx.load(model)
+    proto.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.UNDEFINED
+    onnx.save(proto, model)
+    with refused("model/shape-conflict"):
+        onnxsmith.run(model, random=True)
+
+
 def test_a_valid_model_is_not_blamed(model: Path) -> None:
     @model_identity.identifies("path")
     def verb(path: Path) -> Report:

@@ -31,7 +31,8 @@ _SHOWN = 3
 
 def identifies(*names: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
     """Makes a verb record the model files that it read and wrote in its report. An error that no code foresaw becomes
-    `model/invalid` if one of these files breaks the ONNX specification: such a file is the likely reason.
+    `model/invalid` or `model/shape-conflict` if one of these files breaks the ONNX specification: such a file is the
+    likely reason.
 
     `names` are the parameters that may be the path of a model, such as `m.onnx` or `m.onnx@openvino`; other values are
     ignored. Input files are hashed before the verb runs, because the verb may replace them.
@@ -64,9 +65,10 @@ def _blaming(files: Iterable[ModelFile]) -> Iterator[None]:
         yield
     except (OnnxsmithError, OSError, MemoryError):
         raise
-    except Exception:
+    except Exception as error:
         for file in files:
-            check(load(file.path), where=file.path)
+            for found in check(load(file.path), where=file.path):
+                raise OnnxsmithError(found) from error
         raise
 
 
