@@ -85,14 +85,15 @@ class Edit:
         with self._clock, stage("load"), no_collection():
             read = load(source)
             refuse_loss([self._output, write_patch], [source], in_place=self._file)
-            self._doubts = checked(read, where=self._where, file=self._file)
-            self._check: Callable[..., tuple[Problem, ...]] = partial(checked) if is_off(self._doubts) else check
-            self._external = as_read(read, save.external_data)
-            self._lost = carried_fields.left_out(read)
-            self._wrong_inside = ""
-            self._given = given.inputs(inputs, signature(read))
             original = self._file if self._file is not None and self._file.suffix == ".onnx" else read
-            self._start = Start.of(original, read, self._settings)
+            with walk.flat(read):
+                self._doubts = checked(read, where=self._where, file=self._file)
+                self._external = as_read(read, save.external_data)
+                self._lost = carried_fields.left_out(read)
+                self._given = given.inputs(inputs, signature(read))
+                self._start = Start.of(original, read, self._settings)
+            self._check: Callable[..., tuple[Problem, ...]] = partial(checked) if is_off(self._doubts) else check
+            self._wrong_inside = ""
             self._work = Work(cloned(read) if original is read else read)
             self._read_before = read_names(self._work.model)
         self._steps: list[tuple[str, str]] = []
@@ -233,7 +234,7 @@ class Edit:
                 versions.drop_unused_imports(self._work.model)
                 if self._work.finish() or self._doubts:
                     self._wrong_inside = correct_intermediates(self._work.model)
-                with noting_names() as renamed:
+                with noting_names() as renamed, walk.flat(self._work.model):
                     found, files = self._delivered(self._work.model)
             report = model_identity.identified(self._report(found, files), self._identity, renamed)
             path = Path(next(iter(files.files))) if files.files else None

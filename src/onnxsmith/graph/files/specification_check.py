@@ -311,14 +311,10 @@ def _checker(
     return lambda *, full_check: onnx.checker.check_model(light(), full_check=full_check)
 
 
-_OWN_INITIALIZERS = 4
-"""The version of the IR from which on an initializer need not be an input (onnx.proto, IR_VERSION_2019_1_22)."""
-
-
 def _declare_initializers(message: onnx.ModelProto) -> onnx.ModelProto:
     """Makes every initializer an input, too, as versions of the IR before 4 demand: runtimes load files without these.
     Returns the message itself, changed."""
-    if message.ir_version >= _OWN_INITIALIZERS:
+    if message.ir_version >= walk.FIRST_WITH_CONSTANTS:
         return message
     declared = {value.name for value in message.graph.input}
     for tensor in message.graph.initializer:

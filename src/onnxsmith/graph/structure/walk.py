@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 
 import onnx_ir as ir
 
@@ -31,6 +32,18 @@ def mark_flat(model: ir.Model) -> None:
     """Marks the graph of a model without branches, bodies and functions. For verbs that change no graph."""
     if not model.functions and not any(True for _ in nested(model.graph)):
         model.graph.meta[FLAT] = tuple(model.graph)
+
+
+@contextmanager
+def flat(model: ir.Model) -> Iterator[None]:
+    """Marks the graph as `mark_flat` does, for a block that changes no graph."""
+    is_marked = FLAT in model.graph.meta
+    mark_flat(model)
+    try:
+        yield
+    finally:
+        if not is_marked:
+            model.graph.meta.pop(FLAT, None)
 
 
 def holds_subgraphs(attribute: ir.Attr) -> bool:
