@@ -78,6 +78,10 @@ def steps(model: Any, chance: random.Random) -> list[tuple[str, dict[str, Any]]]
             "to": one(["own::F", "own::G", "F"]),
             "node": [one(nodes) for _ in range(chance.randrange(1, 4))],
         },
+        "metadata": lambda: {
+            "set": {one(["author", "names"]): one(["x", 0.5, ["a", "b"]])},
+            one(["node", "tensor"]): one([*nodes, *tensors]),
+        },
         "strip": lambda: {"what": one(["docs", "provenance", "metadata", "shapes", "x"])},
     }
     names = [one(list(makers)) for _ in range(chance.randrange(1, 4))]

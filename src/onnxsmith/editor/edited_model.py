@@ -210,6 +210,15 @@ class Work:
         metadata = self._declared[value].metadata if value in self._declared else {}
         self._declared[value] = replace(_Declared.of(value), metadata=metadata)
 
+    def metadata(self, value: ir.Value) -> dict[str, str]:
+        """Returns the metadata that the file has for a value, without what inference notes there."""
+        return dict(self._declared[value].metadata if value in self._declared else metadata_props(value))
+
+    def set_metadata(self, value: ir.Value, texts: Mapping[str, str]) -> None:
+        """Gives a value this metadata, and declares its type: a file has both in one place."""
+        self.infer()
+        self._declared[value] = replace(_Declared.of(value), metadata=dict(texts))
+
     def know(self, values: Iterable[ir.Value]) -> None:
         """Infers the types and shapes of these values, so that new nodes that read them can be checked."""
         if self._inferred:
