@@ -129,6 +129,7 @@ MISTAKES = {
         "no key 'time_limits'",
         "write time_limit in place",
     ),
+    "a long key": (f"{FIRST}{'k' * 5_000} = 3", 3, "no key 'kkk", ""),
     "an unknown key of a model": (
         "steps = ['check']\nmodels = [\n'a.onnx',\n{ source = 'b.onnx', dependson = [] },\n]",
         4,

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Collection, Iterable
 from decimal import ROUND_UP, Decimal
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.printable import one_line
 
 
@@ -172,12 +173,11 @@ _LONGEST = 1_000
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """Returns the name that is most similar to a mistyped name, or begins with it; None if there is none."""
-    import difflib  # only an error needs it
 
     if len(name) > _LONGEST:
         return None
     by_small = {one.lower(): one for one in names if len(one) <= _LONGEST}
     small = name.lower()
     longer = [one for one in by_small if len(small) >= _LEAST and one.startswith(small)]
-    found = abbreviated(small, by_small) or difflib.get_close_matches(small, by_small, 1, _SIMILAR) or longer
+    found = abbreviated(small, by_small) or near_names(small, by_small, 1, _SIMILAR) or longer
     return by_small[found[0]] if found else None

@@ -5,11 +5,12 @@ It understands what users of other tools type: their verbs name ours, and an arg
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 import typer
 import typer.core
+
+from onnxsmith.base.near_names import near_names
 
 PEERS = {
     "info": "inspect", "show": "inspect", "print": "inspect", "summary": "inspect", "stats": "inspect",
@@ -45,7 +46,7 @@ class Commands(typer.core.TyperGroup):
         wanted = args[0] if args else ""
         if not wanted or wanted.startswith("-") or self.get_command(ctx, wanted) is not None:
             return super().resolve_command(ctx, args)
-        near = difflib.get_close_matches(wanted, self.list_commands(ctx), 1)
+        near = near_names(wanted, self.list_commands(ctx), 1)
         path = "onnxsmith" if ctx.parent is None else f"onnxsmith {ctx.info_name}"
         ours = (PEERS.get(wanted, "") if ctx.parent is None else "") or next(iter(near), "")
         command = self.get_command(ctx, ours) if ours else None

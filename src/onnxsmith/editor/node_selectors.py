@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base import name_patterns
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import first_few, listed, pasted, plural, several
 from onnxsmith.editor.handles import NodeHandle, TensorHandle
@@ -272,7 +272,7 @@ def _corrected(selector: Any) -> list[str]:
     """Returns the conditions that were probably meant."""
     if not isinstance(selector, Mapping):
         return []
-    near = {str(key): difflib.get_close_matches(str(key), CONDITIONS, 1, 0.5) for key in selector}
+    near = {str(key): near_names(str(key), CONDITIONS, 1, 0.5) for key in selector}
     return [f"write {meant[0]} in place of {key}" for key, meant in near.items() if meant and key not in CONDITIONS]
 
 

@@ -17,7 +17,6 @@ A file of replacements has `[[replace]]` tables instead, which are steps of that
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +30,7 @@ import tomli_w
 
 from onnxsmith.base import devices, folders, rooms, user_files
 from onnxsmith.base.limits import refuse_missing
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.words import pasted
@@ -77,7 +77,7 @@ def make(name: str, given: tuple[Any, ...], fields: Mapping[str, Any], where: st
     kind = known.get(name.replace("-", "_"))
     if kind is None:
         plain = name.replace("-", "_")
-        near = [_OTHER_WORDS[plain]] if plain in _OTHER_WORDS else difflib.get_close_matches(plain, known, 1, 0.6)
+        near = [_OTHER_WORDS[plain]] if plain in _OTHER_WORDS else near_names(plain, known, 1, 0.6)
         written = [one.replace("_", "-") if ", step " in where else one for one in (*near, *known)]
         raise problem(
             "edit/unknown-step",
@@ -102,7 +102,7 @@ def make(name: str, given: tuple[Any, ...], fields: Mapping[str, Any], where: st
         named[field] = value
     for key in named:
         if key not in allowed:
-            near = difflib.get_close_matches(key, allowed, 1, 0.6)  # a wrong guess misleads: new is not node
+            near = near_names(key, allowed, 1, 0.6)  # a wrong guess misleads: new is not node
             lacks = [one for one, field in allowed.items() if one not in named and _is_needed(field)]
             meant = near or lacks or [one for one in allowed if one not in named]
             fix = f"write {' or '.join(one.rstrip('_') for one in meant)} in place of {key.rstrip('_')}"
@@ -301,7 +301,7 @@ def _of_model(path: Path, name: str) -> np.ndarray[Any, Any]:
     made = (value for node in graph for value in node.outputs)
     known = {value.name or "": held for value in (*graph.initializers.values(), *made) if (held := const_tensor(value))}
     if name not in known:
-        near = difflib.get_close_matches(name, known, 1, 0.6)
+        near = near_names(name, known, 1, 0.6)
         raise problem(
             "edit/patch-file",
             f"the model has no constant {name!r}",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import difflib
 import importlib
 import importlib.util
 import inspect
@@ -25,6 +24,7 @@ from typing import Any
 
 import onnxsmith
 from onnxsmith.base import user_files
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import pasted
 
@@ -148,7 +148,7 @@ def _of_a_file(target: str) -> str:
 def _near_file(path: Path) -> str:
     """Returns the Python file whose name is nearest, or where files are looked for."""
     names = [one.name for one in path.parent.glob("*.py")] if path.parent.is_dir() else []
-    nearest = difflib.get_close_matches(path.name, names, 1)
+    nearest = near_names(path.name, names, 1)
     if nearest:
         return f"write {pasted(path.parent / nearest[0])} in place of {path}"
     return f"check the path; relative paths start at the current folder, {Path.cwd()}"
@@ -322,7 +322,7 @@ def _is_own(path: str) -> bool:
 
 def undefined(module: str, name: str, target: str, defined: Sequence[str]) -> OnnxsmithError:
     """Returns the error that a module does not define what the target names; the fix lists what it defines."""
-    nearest = difflib.get_close_matches(name, defined, 1)
+    nearest = near_names(name, defined, 1)
     return problem(
         "export/target-factory",
         f"{module!r} has no {name!r}",

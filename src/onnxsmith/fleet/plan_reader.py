@@ -21,6 +21,8 @@ _KEYS = (
 )  # fmt: skip
 _MODEL_KEYS = ("source", "name", "settings", "depends", "options")
 _ENVIRONMENT_KEYS = ("python", "requirements")
+_LONGEST = 1000
+"""Limits the characters of a key that a pattern looks for: a pattern of megabytes takes seconds to make. A choice."""
 _DEFAULT = "default"
 """The name of the setting of a plan that lists none."""
 
@@ -284,10 +286,12 @@ class _Reader:
     def _line(self, text: str, is_value: bool) -> int | None:
         """Returns the index of the line with the key, or with the text as a value: the first after the present table
         began, else the first of all."""
+        numbers = (*range(self._start, len(self._lines)), *range(self._start))
+        if len(text) > _LONGEST:
+            return next((number for number in numbers if text in self._lines[number]), None)
         quoted = re.escape(text)
         key = rf"(?:^|[\s{{,.\[])[\"']?{quoted}[\"']?\s*(?:=|\])|^\s*(?:[\w-]+\.)*{quoted}\s*\."
         pattern = re.compile(rf"[\"']{quoted}[\"']" if is_value else key)
-        numbers = (*range(self._start, len(self._lines)), *range(self._start))
         return next((number for number in numbers if pattern.search(_code(self._lines[number]))), None)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 
 from onnxsmith.base import rooms
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.graph.shapes.symbolic_inference import inferred
@@ -58,7 +58,7 @@ class ForTarget:
             judges = rooms.members("onnxsmith.targets.judges", Target)
             runs = {name for name, one in judges.items() if one.runs and one.runtime in (None, name)}
             names = sorted({*runs, *profile_reader.built_in()})
-            near = difflib.get_close_matches(name, names, 1) or names[:1]
+            near = near_names(name, names, 1) or names[:1]
             raise problem(
                 "target/unknown",
                 f"there is no target {name!r}",

@@ -13,11 +13,11 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
 from onnxsmith.base import name_patterns, user_files
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import first_few, several
 
@@ -240,6 +240,6 @@ def _near(entries: Sequence[str], names: Collection[str]) -> str:
     said = ""
     known = sorted(name for name in names if name)
     for one in entries[:_LOOKED_UP]:
-        found = get_close_matches(bare(one), known, n=2)
+        found = near_names(bare(one), known, most=2)
         said += f"; near to {bare(one)!r}: {', '.join(map(repr, found))}" if found else ""
     return said

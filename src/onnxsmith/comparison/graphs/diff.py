@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.clock import stage
 from onnxsmith.base.garbage_collection import no_collection
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import problem
 from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts.model_changes import (
@@ -123,7 +123,7 @@ def _checked(ignore: Iterable[str]) -> set[str]:
         raise problem(
             "diff/unknown-part",
             f"{unknown[0]!r} cannot be ignored",
-            fix=f"write {' or '.join(difflib.get_close_matches(unknown[0], IGNORED, 1) or IGNORED)}",
+            fix=f"write {' or '.join(near_names(unknown[0], IGNORED, 1) or IGNORED)}",
         )
     return words
 

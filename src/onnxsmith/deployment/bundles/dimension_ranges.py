@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 import re
@@ -10,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import pasted
 from onnxsmith.graph.structure import dim_ranges
@@ -114,7 +114,7 @@ def refuse_outside(declared: Mapping[str, Range], interface: Signature, values: 
 def _unknown(
     name: str, sizes: Sequence[int], symbols: Sequence[str], interface: Signature, file: str
 ) -> OnnxsmithError:
-    near = difflib.get_close_matches(name, symbols, 1)
+    near = near_names(name, symbols, 1)
     places = nameless(interface)
     fix = "leave --dim out"
     if near:

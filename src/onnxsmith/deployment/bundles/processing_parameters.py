@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from onnxsmith.base import user_files
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 
 COLOURS = ("rgb", "bgr", "grey")
@@ -57,7 +57,7 @@ def parameters(given: Mapping[str, Any], file: str | Path | None = None) -> Para
     held |= {name: value for name, value in given.items() if value not in (None, "", ())}
     for name in held:
         if name not in _NAMES:
-            near = difflib.get_close_matches(name, _NAMES, 1)
+            near = near_names(name, _NAMES, 1)
             fix = f"write {near[0]} in place of {name}" if near else f"the parameters are: {', '.join(_NAMES)}"
             raise _wrong(f"there is no parameter {name!r}", fix, str(file or ""))
     found = {name: _value(name, value) for name, value in held.items()}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from onnxsmith.base import rooms
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import problem
 from onnxsmith.targets.judges.base import Target
 from onnxsmith.targets.profiles import profile_reader
@@ -32,7 +32,7 @@ def chosen(names: Sequence[str]) -> dict[str, Target | Profile]:
         elif (profile := by_name(name)) is not None:
             found[name] = profile
         else:
-            near = difflib.get_close_matches(name, known, 1)
+            near = near_names(name, known, 1)
             raise problem(
                 "target/unknown",
                 f"there is no target {name!r}",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from onnxsmith.base.clock import stage
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.item_views import FormalAttribute, FormalOperand, Kernel, OperatorView
@@ -137,7 +137,7 @@ def _kernels(op: str, domain: str) -> tuple[tuple[Kernel, ...] | None, list[str]
 def _unknown(op: str, domain: str) -> OnnxsmithError:
     names = {f"{home}::{name}" if home else name: name for home in schema.domains() for name in schema.every_name(home)}
     same = [full for full, name in names.items() if name.lower() == op.lower()]
-    near = difflib.get_close_matches(op.lower(), [name.lower() for name in names.values()], _SUGGESTED, cutoff=0.5)
+    near = near_names(op.lower(), [name.lower() for name in names.values()], _SUGGESTED, cutoff=0.5)
     alike = [full for word in dict.fromkeys(near) for full, name in names.items() if name.lower() == word]
     close = list(dict.fromkeys((*same, *alike)))[:_SUGGESTED]
     return problem(

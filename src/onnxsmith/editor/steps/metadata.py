@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from onnxsmith.base import name_patterns
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import problem
 from onnxsmith.base.words import first_few, several
 from onnxsmith.editor.edited_model import Work
@@ -83,7 +83,7 @@ class Metadata(Step):
         for pattern in [self.remove] if isinstance(self.remove, str) else self.remove:
             fitting = name_patterns.fitting(there, pattern)
             if not fitting:
-                near = difflib.get_close_matches(pattern, there, 1)
+                near = near_names(pattern, there, 1)
                 raise problem(
                     "edit/no-match",
                     f"{label} has no metadata {pattern!r}",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import problem
 from onnxsmith.base.words import listed, several
 from onnxsmith.editor.edited_model import Work
@@ -149,7 +149,7 @@ class Strip(Step):
 
 def _kinds_to_write(right: list[str], wrong: list[str]) -> str:
     """Returns the fix for kinds that are not known: those with a similar name in their place, else an example."""
-    near = [(difflib.get_close_matches(str(kind), KINDS, 1) or [""])[0] for kind in wrong]
+    near = [(near_names(str(kind), KINDS, 1) or [""])[0] for kind in wrong]
     kept = list(dict.fromkeys([*right, *filter(None, near)]))
     if kept:
         return f"write what = {json.dumps(kept[0] if len(kept) == 1 else kept)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.torch.randomness import seeded
 from onnxsmith.base.words import first_few, pasted, several
@@ -106,7 +106,7 @@ def _nearest(path: Path) -> str:
     if found:
         return f"write {pasted(found[-1])} in place of {path}: it has a config.json"
     beside = [str(one.parent) for one in path.parent.glob("*/config.json")]
-    if nearest := difflib.get_close_matches(str(path), beside, 1):
+    if nearest := near_names(str(path), beside, 1):
         return f"write {pasted(nearest[0])} in place of {path}"
     name = str(path)
     if path.exists() or not _HUB_NAME.fullmatch(name):

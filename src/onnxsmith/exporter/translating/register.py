@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 import torch
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.torch import operators
 from onnxsmith.base.seams.torch.operators import OpOverload, OpOverloadPacket
@@ -284,7 +284,7 @@ def _arguments(parameters: Sequence[inspect.Parameter]) -> str:
 
 def _near(name: str) -> str:
     """Returns the advice to write the name of an operator that PyTorch has; nothing if none is similar."""
-    found = difflib.get_close_matches(name, operators.names(), 3)
+    found = near_names(name, operators.names(), 3)
     if not found:
         return ""
     return f"write {' or '.join(map(repr, found))}; or import the package that defines {name!r} first"

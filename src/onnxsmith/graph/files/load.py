@@ -7,7 +7,6 @@ missing, too short, or outside the model's folder.
 
 from __future__ import annotations
 
-import difflib
 import errno
 import itertools
 import logging
@@ -21,6 +20,7 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError
 
 from onnxsmith.base.garbage_collection import no_collection
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import pasted, pasted_words
 from onnxsmith.graph.files import external, tensor_validation
@@ -204,7 +204,7 @@ def near_file(path: Path) -> Path | None:
     if f"{path.name}.onnx" in names:
         return path.with_name(f"{path.name}.onnx")
     alike = [name for name in names if path.suffix == Path(name).suffix == ".onnx"]
-    near = difflib.get_close_matches(path.name, names, 1, cutoff=_LIKE) or (alike if len(alike) == 1 else ())
+    near = near_names(path.name, names, 1, cutoff=_LIKE) or (alike if len(alike) == 1 else ())
     return path.with_name(near[0]) if near else None
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import problem
 
 _SHOWN = {
@@ -54,7 +54,7 @@ def read(dtype: Any, where: str) -> ir.DataType:
         return ir.DataType.from_numpy(np.dtype(dtype))
     except (TypeError, ValueError):
         pass
-    near = difflib.get_close_matches(name.lower(), _SHOWN.values(), 1, 0.5)
+    near = near_names(name.lower(), _SHOWN.values(), 1, 0.5)
     raise problem(
         "build/dtype",
         f"there is no dtype {name!r} in ONNX",

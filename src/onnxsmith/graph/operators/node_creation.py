@@ -3,7 +3,6 @@ error."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import onnx_ir as ir
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import problem
 from onnxsmith.graph.operators import attributes, results
 from onnxsmith.graph.operators.function_attributes import Parameter
@@ -361,7 +361,7 @@ def _similar(op: str, known: Iterable[str]) -> str | None:
     wanted = op.lower().replace("_", "")
     small = {one.lower(): one for one in known}
     same = [one for one in small if sorted(one) == sorted(wanted)]
-    close = same or difflib.get_close_matches(wanted, small, 1, _ALIKE)
+    close = same or near_names(wanted, small, 1, _ALIKE)
     if not close and len(wanted) >= _LONG_ENOUGH:
         longer = [one for one in small if one.startswith(wanted)]
         shorter = [one for one in small if wanted.startswith(one) and len(one) >= _LONG_ENOUGH]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.graph.patterns.match_rating import Rater, Rating
 from onnxsmith.graph.patterns.match_search import Search
 from onnxsmith.graph.patterns.pattern import Pattern
@@ -113,7 +113,7 @@ def _absent(model: ir.Model, plan: Plan) -> NearMiss:
     notes = []
     for title in wanted:
         if title not in have:
-            near = difflib.get_close_matches(title, have, 1)
+            near = near_names(title, have, 1)
             notes.append(f"the model has no {title}" + (f" (it has {near[0]})" if near else ""))
     total = len(plan.pattern.nodes)
     return NearMiss(None, 0, total, tuple(notes) or ("less than half of the operators match at any node",))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from functools import cache
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.patterns.pattern import (
     Either,
@@ -114,7 +114,7 @@ def _check_node(node: PatternNode, where: str) -> None:
     for name, _ in node.attributes:
         known = _known(node.op_type, node.domain)
         if known and name not in known:
-            near = difflib.get_close_matches(name, known, 1)
+            near = near_names(name, known, 1)
             raise problem(
                 "pattern/attribute",
                 f"{node.title} has no attribute {name!r} in any version",

@@ -6,7 +6,6 @@ that is defined twice. The rules are those of the ONNX IR specification, "Graphs
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 
 import onnx
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import pasted
 from onnxsmith.graph.structure import node_checks, utf8_checks
@@ -316,7 +316,7 @@ def _check_outputs(names: Iterable[str], scopes: tuple[_Scope, ...], place: str)
 
 def _near_names(name: str, scopes: tuple[_Scope, ...]) -> str:
     """Returns the advice to write a similar name; nothing if no value in reach has one."""
-    near = difflib.get_close_matches(name, sorted(set().union(*(scope.known | set(scope.made) for scope in scopes))), 3)
+    near = near_names(name, sorted(set().union(*(scope.known | set(scope.made) for scope in scopes))), 3)
     return f"write {', or '.join(map(repr, near))} where the file is made, or export the model again" if near else ""
 
 

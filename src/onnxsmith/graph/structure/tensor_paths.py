@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Literal
 
 import onnx_ir as ir
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.base.words import abbreviated, listed, several
@@ -117,9 +117,7 @@ def near(name: str, names: Collection[str]) -> list[str]:
     similar spelling."""
     ordered = sorted(set(names))
     containing = sorted((text for text in ordered if name and name.lower() in text.lower()), key=len)
-    return (containing or abbreviated(name, ordered))[:_SUGGESTED] or difflib.get_close_matches(
-        name, ordered, _SUGGESTED
-    )
+    return (containing or abbreviated(name, ordered))[:_SUGGESTED] or near_names(name, ordered, _SUGGESTED)
 
 
 def _places(graph: ir.Graph, bodies: tuple[Body, ...]) -> Iterator[tuple[ir.Value, tuple[Body, ...], Kind]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -10,6 +9,7 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.graph.structure import schema
 from onnxsmith.targets.profiles.profile_format import ALL, DATA, Operators, Profile, Table
@@ -52,12 +52,12 @@ def check_names(profile: Profile, where: str) -> None:
             _check_operator(name, f"{where}, rules")
 
 
-def near_names(name: str, known: Iterable[str]) -> str | None:
+def meant_name(name: str, known: Iterable[str]) -> str | None:
     """Returns the correct name that a wrong name most likely stands for: `Conv` for `Convolution`. Returns None if
     there is no such name."""
     by_small = {one.lower(): one for one in known}
     starts = [one for one in by_small if len(one) > 2 and name.lower().startswith(one)]
-    found = sorted(starts, key=len)[-1:] or difflib.get_close_matches(name.lower(), by_small, 1, 0.6)
+    found = sorted(starts, key=len)[-1:] or near_names(name.lower(), by_small, 1, 0.6)
     return by_small[found[0]] if found else None
 
 
@@ -65,7 +65,7 @@ def _check_operator(name: str, where: str) -> None:
     domain, op = _parts(name)
     if domain in schema.domains() and not schema.versions(op, domain):
         every = schema.every_name(domain)
-        meant = near_names(op, every)
+        meant = meant_name(op, every)
         prefix = f"{domain}::" if domain else ""
         raise problem(
             "profile/unknown-name",
@@ -142,7 +142,7 @@ def _parts(name: str) -> tuple[str, str]:
 
 def _unknown(what: str, name: str, allowed: Iterable[str], where: str) -> OnnxsmithError:
     known = sorted(allowed)
-    meant = near_names(name, known)
+    meant = meant_name(name, known)
     return problem(
         "profile/unknown-name",
         what,
@@ -241,7 +241,7 @@ def unknown_key(path: Sequence[int | str], content: Mapping[str, Any], where: st
 
 def no_such_key(key: str, keys: Sequence[str], where: str) -> OnnxsmithError:
     """Returns the problem `profile/unknown-key` for a table that has only the keys `keys`."""
-    near = near_names(key, keys)
+    near = meant_name(key, keys)
     return problem(
         "profile/unknown-key",
         f"there is no key {key!r} here",

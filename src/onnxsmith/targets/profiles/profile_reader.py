@@ -34,7 +34,7 @@ def named(name: str) -> Profile:
         OnnxsmithError: `profile/unknown` if there is none of this name.
     """
     if name not in built_in():
-        near = mistakes.near_names(name, built_in())
+        near = mistakes.meant_name(name, built_in())
         raise problem(
             "profile/unknown",
             f"there is no built-in profile {name!r}",
@@ -59,7 +59,7 @@ def read(path: str | Path) -> Profile:
     try:
         text = user_files.read_utf8(file)
     except (OSError, UnicodeDecodeError) as error:
-        near = mistakes.near_names(str(path), built_in())
+        near = mistakes.meant_name(str(path), built_in())
         raise problem(
             "profile/unreadable",
             "the profile cannot be read",
@@ -105,7 +105,7 @@ def _extended(content: dict[str, Any], where: str) -> dict[str, Any]:
     own = content.get("operators", [])
     lists = (own, content.get("rules", []), content.get("refused", []))
     if not isinstance(base, str) or base not in built_in():
-        near = mistakes.near_names(str(base), built_in()) or built_in()[0]
+        near = mistakes.meant_name(str(base), built_in()) or built_in()[0]
         names = ", ".join(built_in())
         raise problem(
             "profile/unknown-name",
@@ -141,7 +141,7 @@ def _folder() -> Any:
 def _rule(table: Mapping[str, Any], where: str) -> GraphRule:
     name = table.get("use")
     if not isinstance(name, str) or name not in kinds():
-        near = mistakes.near_names(name, kinds()) if isinstance(name, str) else None
+        near = mistakes.meant_name(name, kinds()) if isinstance(name, str) else None
         raise problem(
             "profile/unknown-name",
             f"there is no rule {name!r}" if "use" in table else "a rule has no key `use`",

@@ -4,12 +4,12 @@ axes. A relation is solved: `past` is `32 - seq`, so `seq` is at most 32.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import listed, pasted
 from onnxsmith.graph.shapes import dims
@@ -223,7 +223,7 @@ def refuse_unknown(asked: dim_ranges.Asked, *interfaces: Signature) -> None:
     stray = next((name for name in given if name not in known and not name.startswith(open_)), None)
     if stray is None:
         return
-    near = difflib.get_close_matches(stray, known, 1)
+    near = near_names(stray, known, 1)
     size = given[stray]
     fix = f"give one of: {listed(known)}" if known else "remove --dim: all sizes are fixed"
     raise problem(

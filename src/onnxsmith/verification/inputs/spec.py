@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import problem
 from onnxsmith.base.words import pasted
 
@@ -103,7 +103,7 @@ def dtype(name: str, text: str) -> str:
     """Returns the ONNX name of a dtype as users write it: `float32` and `fp32` are `float`."""
     known = _SHORT.get(name, name)
     if known not in _DTYPES:
-        near = difflib.get_close_matches(name, ["float32", "float64", *_DTYPES[2:]], 1)
+        near = near_names(name, ["float32", "float64", *_DTYPES[2:]], 1)
         raise problem(
             "input/syntax",
             f"{name!r} is not a dtype",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from onnxsmith.base import rooms
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts.explanations import Advice, MessageCause, Page
@@ -133,7 +133,7 @@ def _unknown(text: str, found: dict[str, str]) -> OnnxsmithError:
             else "paste also the lines before the message, or the whole traceback: `onnxsmith explain - < log.txt`",
         )
     kinds = [name for name in found if text and text.lower() in name]
-    close = kinds[:_SUGGESTED] or difflib.get_close_matches(text, found, _SUGGESTED)
+    close = kinds[:_SUGGESTED] or near_names(text, found, _SUGGESTED)
     return problem(
         "explain/unknown-id",
         f"there is no page {text!r}",

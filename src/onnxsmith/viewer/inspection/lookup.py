@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Part
 from onnxsmith.base.report.parts.item_views import Attribute, NodeView, Slot, TensorView
@@ -48,7 +48,7 @@ def similar(model: ir.Model, name: str) -> list[str]:
     known = {node.name for _, node in nodes(model)} | {v.name for scope in scopes(model) for v in _values(scope)}
     names = sorted(text for text in known if text)
     containing = [text for text in names if name and name.lower() in text.lower()]
-    return sorted(containing, key=len)[:_SUGGESTED] or difflib.get_close_matches(name, names, _SUGGESTED)
+    return sorted(containing, key=len)[:_SUGGESTED] or near_names(name, names, _SUGGESTED)
 
 
 def _values(scope: Scope) -> Iterator[ir.Value]:

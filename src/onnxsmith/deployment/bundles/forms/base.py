@@ -3,13 +3,13 @@ golden data."""
 
 from __future__ import annotations
 
-import difflib
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
 from onnxsmith.base import rooms
 from onnxsmith.base.folders import OwnPath
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.report.parts.target_checks import BundleCheck
 from onnxsmith.deployment.bundles.content import Content
@@ -120,7 +120,7 @@ def form_of(name: str) -> Form:
     """
     found = rooms.members("onnxsmith.deployment.bundles.forms", Form)
     if name not in found:
-        near = difflib.get_close_matches(name.lower().replace("_", "-").replace(".", "-"), found, 1, cutoff=0.4)
+        near = near_names(name.lower().replace("_", "-").replace(".", "-"), found, 1, cutoff=0.4)
         raise problem(
             "bundle/unknown-form",
             f"there is no form {name!r}" if name else "no form was given",

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from onnxsmith.base import rooms
 from onnxsmith.base.folders import OwnPath
+from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.deployment.bundles.content import Content
 
@@ -76,9 +77,7 @@ def task(name: str) -> Task:
     """
     found = tasks()
     if name not in found:
-        import difflib
-
-        near = [one for one in found if name in one] or difflib.get_close_matches(name, found, 1)
+        near = [one for one in found if name in one] or near_names(name, found, 1)
         raise problem(
             "bundle/unknown-task",
             f"there is no task {name!r}",
