@@ -19,6 +19,7 @@ from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.text import to_text
 from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.reading import compiled_nodes
 from onnxsmith.graph.reading.program_lines import of_model as program_of
 from onnxsmith.graph.reading.weights import held
 from onnxsmith.graph.shapes.needed_shapes import needed
@@ -87,6 +88,8 @@ def inspect(
             shaped, trouble = (model, None) if is_known and name is None and not nodes else inferred(model)
             outline = summary(model, shaped, path, tensors_held)
     parts: list[Part] = [outline] if name is None else list(_named(shaped, name, where))
+    if name is None and (compiled := compiled_nodes.of_model(model, path)) is not None:
+        parts.append(compiled)
     if nodes:
         parts.append(tables.node_table(shaped))
     if tensors:

@@ -1,0 +1,96 @@
+"""What `inspect` says of nodes that an execution provider has compiled (`EPContext`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import onnxsmith
+from onnxsmith.base.report.parts.compiled_nodes import CompiledNodes
+
+
+def compiled(path: Path, *nodes: dict[str, Any], ports: tuple[str, str] = ("x", "y")) -> CompiledNodes:
+    """Writes a model of compiled nodes in a row, and a Relu behind them. Returns what `inspect` says of it."""
+    names = [ports[0], *(f"h{number}" for number in range(len(nodes)))]
+    made = [
+        helper.make_node("EPContext", [read], [gives], name=f"ctx_{gives}", domain="com.microsoft", **attributes)
+        for attributes, read, gives in zip(nodes, names, names[1:], strict=False)
+    ]
+    made.append(helper.make_node("Relu", [names[-1]], [ports[1]], name="relu"))
+    first, *inner, last = (
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 3]) for name in (*names, ports[1])
+    )
+    graph = helper.make_graph(made, "g", [first], [last], value_info=inner)
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+    return next(part for part in onnxsmith.inspect(path).parts if isinstance(part, CompiledNodes))
+
+
+def test_code_in_the_node(tmp_path: Path) -> None:
+    """The code is no text: it has bytes that are not UTF-8. A second node may refer to the code of the first one."""
+    part = compiled(
+        tmp_path / "m.onnx",
+        {"ep_cache_context": b"\xff\x00" * 500, "source": "QNN", "ep_sdk_version": "2.31", "partition_name": "p0"},
+        {"main_context": 0, "source": "QNN"},
+    )
+    first, second = part.nodes
+    assert (first.provider, first.sdk, first.partition, first.file, first.bytes) == ("QNN", "2.31", "p0", "", 1000)
+    assert (second.file, second.bytes, second.missing) == ("", None, "")
+    assert part.left == {"Relu": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "nbytes", "missing"),
+    [
+        ("code.bin", 7, ""),
+        ("parts/code.bin", 7, ""),
+        ("gone.bin", None, "which is not there"),
+        ("../outside.bin", None, "outside of the folder"),
+        ("/etc/passwd", None, "outside of the folder"),
+        ("link.bin", None, "outside of the folder"),
+        ("C:\\code.bin", None, "outside of the folder"),
+    ],
+)
+def test_code_in_a_file(tmp_path: Path, name: str, nbytes: int | None, missing: str) -> None:
+    folder = tmp_path / "model"
+    (folder / "parts").mkdir(parents=True)
+    for path in (folder / "code.bin", folder / "parts" / "code.bin", tmp_path / "outside.bin"):
+        path.write_bytes(bytes(7))
+    (folder / "link.bin").symlink_to(tmp_path / "outside.bin")
+    (node,) = compiled(folder / "m.onnx", {"embed_mode": 0, "ep_cache_context": name}).nodes
+    assert (node.file, node.bytes) == (name, nbytes)
+    assert missing in node.missing
+    assert bool(missing) == bool(node.missing)
+
+
+@pytest.mark.parametrize(
+    ("other", "state"),
+    [
+        (("x", "y"), "beside the model, with the same inputs and outputs"),
+        (("image", "y"), "beside the model, but it has other inputs or outputs"),
+        (None, "not beside the model"),
+    ],
+)
+def test_the_source_model(tmp_path: Path, other: tuple[str, str] | None, state: str) -> None:
+    if other is not None:
+        compiled(tmp_path / "net.onnx", {}, ports=other)
+    part = compiled(tmp_path / "net_ctx.onnx", {"onnx_model_filename": "/home/build/net.onnx"})
+    assert (part.source, part.source_state) == ("/home/build/net.onnx", state)
+
+
+def test_a_source_that_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"\x08\x0a\xff\xff")
+    part = compiled(tmp_path / "net_ctx.onnx", {"onnx_model_filename": "net.onnx"})
+    assert part.source_state.startswith("beside the model, but it cannot be read: model/")
+
+
+def test_a_model_without_compiled_nodes(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 20]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    assert not any(isinstance(part, CompiledNodes) for part in onnxsmith.inspect(tmp_path / "m.onnx").parts)
