@@ -126,7 +126,7 @@ CASES = [
     Case(
         "fleet/store",
         RUN,
-        {**FILES, "fleet.sqlite": b"no database" * 100},
+        {**FILES, "fleet.sqlite": b"SQLite format 3\0" + b"no database" * 100},
         nth=1,
     ),
     Case(

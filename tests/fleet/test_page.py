@@ -173,15 +173,6 @@ def test_the_browser_is_told_to_run_one_script_and_to_ask_for_nothing(store: str
     assert not re.search(r"https?://|url\(|@import|innerHTML|eval\(", source)
 
 
-def test_a_key_names_no_file_of_another_folder(tmp_path: Path) -> None:
-    one = made_up.row(place("a.onnx"), key="../../evil")
-    address = made_up.store(tmp_path / "rows.sqlite", {"only": {place("a.onnx"): one}})
-    (tmp_path / "deep").mkdir()
-    files.write(table(address), tmp_path / "deep" / "m.html", render)
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["deep", "rows.sqlite"]
-    assert len(list((tmp_path / "deep" / "m-cells").glob("*.html"))) == 1
-
-
 def test_cells_with_one_key_share_a_page_that_names_them(tmp_path: Path) -> None:
     one = made_up.row(place("a.onnx"))
     cells = {place("a.onnx"): one, place("a.onnx", "same"): one}

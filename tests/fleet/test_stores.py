@@ -8,6 +8,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +51,7 @@ ROW = Row(
     steps=(STEP,),
 )
 RUN = Run(
-    "nightly: 1/2 ä", "p", "models = []", "2026-01-01T00:00:00+00:00", {("a", "s", "here"): "k1", ("b", "s", "e"): "k2"}
+    "nightly: 1/2 ä", "p", "models = []", "2026-01-01T00:00:00+00:00", {("a", "s", "here"): "1a", ("b", "s", "e"): "2b"}
 )
 
 
@@ -343,13 +344,20 @@ def test_a_database_whose_format_is_damaged(rooted: Path, refused: Refused, vers
         assert connection.execute("PRAGMA user_version").fetchone() == (version,)
 
 
-@pytest.mark.parametrize("content", [b"garbage" * 500, b"SQLite format 3\x00" + b"\xff" * 5000])
-def test_a_file_that_is_no_database(rooted: Path, refused: Refused, content: bytes) -> None:
+@pytest.mark.parametrize(
+    ("content", "fix"),
+    [
+        (b"steps = ['check']\n" * 500, "give another path"),
+        (b"SQLite format 3\x00" + b"\xff" * 5000, "restore it from a copy"),
+    ],
+)
+def test_a_file_that_is_no_database(rooted: Path, refused: Refused, content: bytes, fix: str) -> None:
+    """A plan or a model that was given by mistake is not to be moved away."""
     (rooted / "s.sqlite").write_bytes(content)
     with refused("fleet/store") as refusal:
         opened(str(rooted / "s.sqlite"))
     assert "version" not in refusal.problem.fix
-    assert "restore it from a copy" in refusal.problem.fix
+    assert fix in refusal.problem.fix
     assert (rooted / "s.sqlite").read_bytes() == content
 
 
@@ -386,6 +394,56 @@ def test_damaged_rows_of_a_database(rooted: Path, refused: Refused) -> None:
     assert [*store.damaged] == [f"{store.address}, key {ROW.key}"]
     with refused("fleet/store"):
         store.run(RUN.name)
+
+
+ROW_TEXT = ROW.to_json()
+DAMAGED_ROWS = {
+    "nothing": None,
+    "a text": ROW_TEXT,
+    "no zlib": b"\0",
+    "no end": zlib.compress(ROW_TEXT.encode())[:-9],
+    "another key": zlib.compress(ROW_TEXT.replace(ROW.key, "cd" * 16).encode()),
+    "another outcome": zlib.compress(ROW_TEXT.replace('"outcome":"', '"outcome":"x', 1).encode()),
+    "a gigabyte": zlib.compress(bytes(1 << 27)),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED_ROWS)
+def test_a_damaged_row_of_a_database_has_no_summary(rooted: Path, name: str) -> None:
+    """The columns beside it still say that the cell is done."""
+    store = opened(str(rooted / "s.sqlite"))
+    store.put(ROW)
+    assert [*store.summaries([ROW.key])] == [ROW.key]
+    with sqlite3.connect(rooted / "s.sqlite") as connection:
+        connection.execute("UPDATE rows SET row = ?", [DAMAGED_ROWS[name]])
+    connection.close()
+    assert (store.row(ROW.key), store.summaries([ROW.key])) == (None, {})
+    assert [*store.damaged] == [f"{store.address}, key {ROW.key}"]
+
+
+@pytest.mark.parametrize("key", ["../../x", "/tmp/x", "..", "a.b", "ABC", "", "ab\n"])
+def test_a_key_that_is_a_path_is_refused(key: str, refused: Refused) -> None:
+    with pytest.raises(ValueError, match="is no key of a row"):
+        Row.from_json(replace(ROW, key=key).to_json())
+    with refused("fleet/store"):
+        Run.from_json(replace(RUN, cells={("a", "s", "e"): key}).to_json(), "s.sqlite")
+
+
+@pytest.mark.parametrize("key", ["../../x", "..", "/x"])
+def test_a_key_stays_in_its_folder(rooted: Path, key: str) -> None:
+    (rooted / "x.json").write_text("{}")
+    store = opened(f"{rooted}/s/")
+    store.put(replace(ROW, key=key))
+    (written,) = (rooted / "s" / "rows").rglob("*.json")
+    assert written.resolve().is_relative_to((rooted / "s" / "rows").resolve())
+    assert (rooted / "x.json").read_text() == "{}"
+
+
+@pytest.mark.parametrize("address", ["sqlite", "folder", "file://", "memory://"], indirect=True)
+def test_a_run_whose_name_begins_with_a_dot(store: Store) -> None:
+    store.put_run(replace(RUN, name=".nightly"))
+    assert store.run_names() == [".nightly"]
+    assert store.run(".nightly") == replace(RUN, name=".nightly")
 
 
 def test_a_run_without_a_name(rooted: Path, refused: Refused) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Self, TypeVar
 
 from onnxsmith.base import user_files
+from onnxsmith.base.printable import one_line
 
 FORMAT = 1
 _T = TypeVar("_T")
+_KEY = re.compile("[0-9a-f]+")
+"""Matches the key of a row. It becomes the name of a file in a folder, and a store may come from somebody else."""
 
 
 class Outcome(StrEnum):
@@ -90,7 +94,15 @@ class Row:
                 raise ValueError("another version of onnxsmith wrote it")
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from error
-        return typed(cls, data)
+        row = typed(cls, data)
+        refuse_key(row.key)
+        return row
+
+
+def refuse_key(key: str) -> None:
+    """Raises a ValueError for a text that is no key of a row."""
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"{one_line(key)!r} is no key of a row")
 
 
 @dataclass(frozen=True)

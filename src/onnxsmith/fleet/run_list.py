@@ -12,7 +12,7 @@ from typing import Self
 from onnxsmith.base import user_files
 from onnxsmith.fleet.cells import Cell
 from onnxsmith.fleet.plan import Plan
-from onnxsmith.fleet.row import typed
+from onnxsmith.fleet.row import refuse_key, typed
 from onnxsmith.fleet.store_problems import damaged
 
 Place = tuple[str, str, str]
@@ -59,6 +59,9 @@ class Run:
         try:
             data = user_files.parse_json(text)
             cells = {(model, setting, environment): key for model, setting, environment, key in data.pop("cells")}
-            return typed(cls, {**data, "cells": cells})
+            run = typed(cls, {**data, "cells": cells})
+            for key in run.cells.values():
+                refuse_key(key)
+            return run
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise damaged(where, str(error)) from error

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,7 +36,6 @@ ALL_UP_TO = 500
 _INDEX = "cells.json"
 """The file that tells the folder of a page from any other. It lists the files of the folder."""
 _FORMAT = 1
-_PLAIN_KEY = re.compile(r"[0-9a-f]{1,64}")
 
 
 @dataclass(frozen=True)
@@ -176,7 +173,7 @@ def _with_reports(
         row = store.row(cell.key)
         name = ""
         if row is not None and (all_of_them or cell.outcome != str(Outcome.DONE)):
-            name = _page_name(cell.key)
+            name = cell.key
             if name not in written:
                 html = render(_report(cell, row, places[cell.key], origin))
                 (staged / f"{name}.html").write_bytes(html.encode(errors="backslashreplace"))
@@ -198,11 +195,6 @@ def _report(cell: FleetCell, row: Row, places: Sequence[Place], origin: Origin) 
         f"this cell and {cell_report.named(place)} need the same work, which was computed once" for place in places[1:]
     ]
     return replace(report, notes=tuple(notes))
-
-
-def _page_name(key: str) -> str:
-    """Returns the name of a cell's page. A key that onnxsmith did not make could name a file of another folder."""
-    return key if _PLAIN_KEY.fullmatch(key) else hashlib.sha256(key.encode(errors="replace")).hexdigest()
 
 
 def _write_index(index: OwnPath, target: Path, sizes: Mapping[str, int]) -> None:

@@ -141,7 +141,8 @@ class FolderStore(Store):
 
 
 def _row_name(key: str) -> str:
-    return f"rows/{key[:2]}/{key}.json"
+    name = quote(key, safe="").replace(".", "%2E")  # a key that a user types may be anything
+    return f"rows/{name[:2]}/{name}.json"
 
 
 def _refuse_other_key(named: object, key: str) -> None:
@@ -150,7 +151,8 @@ def _refuse_other_key(named: object, key: str) -> None:
 
 
 def _run_name(name: str) -> str:
-    return f"runs/{quote(name, safe='')}.json"
+    quoted = quote(name, safe="")
+    return f"runs/{'%2E' * quoted.startswith('.') + quoted.removeprefix('.')}.json"  # a hidden file is being written
 
 
 class _Files(ABC):

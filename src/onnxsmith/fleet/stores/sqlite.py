@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from onnxsmith.base import folders
+from onnxsmith.base import folders, user_files
 from onnxsmith.fleet.row import Row, Summary
 from onnxsmith.fleet.run_list import Run
 from onnxsmith.fleet.store_problems import damaged, foreign, refuse_format, refused
@@ -30,6 +30,10 @@ _NAMES = {"rows", "runs", "sqlite_autoindex_runs_1"}
 """What a store holds: two tables, and the index that SQLite makes for the names of runs."""
 _WAIT = 60.0
 """Seconds to wait for another writer. A choice: a row is written in a millisecond."""
+_START = b"SQLite format 3\0"
+"""The first bytes of every database of SQLite that is not empty."""
+_MOST = 1 << 26
+"""Limits the bytes of a row or run when it is unpacked. A choice: 64 MiB; most rows have a few kilobytes."""
 _AT_ONCE = 500
 """Keys in one question. SQLite takes at least 999 (SQLITE_MAX_VARIABLE_NUMBER)."""
 
@@ -126,30 +130,33 @@ class SqliteStore(Store):
         if packed is None:
             return None
         try:
-            row = Row.from_json(zlib.decompress(packed[0]).decode())
+            row = Row.from_json(_unpacked(packed[0]))
             if row.key != key:
                 raise ValueError(f"the entry has the row of another key: {row.key}")
-        except (zlib.error, ValueError, TypeError) as error:
+        except ValueError as error:
             self._note_damaged(key, error)
             return None
         return row
 
     def summaries(self, keys: Collection[str]) -> dict[str, Summary]:
         wanted = set(keys)
-        question = "SELECT key, outcome, headline, problem, seconds FROM rows"
+        question = "SELECT key, outcome, headline, problem, seconds, row FROM rows"
+        summaries = {}
         with self._refusing():
             if len(wanted) <= _AT_ONCE:
                 marks = ",".join("?" * len(wanted))
                 rows = self._database.execute(f"{question} WHERE key IN ({marks})", list(wanted))
             else:
                 rows = self._database.execute(question)
-            listed = [row for row in rows if row[0] in wanted]
-        summaries = {}
-        for values in listed:
-            try:
-                summaries[values[0]] = Summary.read(values)
-            except ValueError as error:
-                self._note_damaged(values[0], error)
+            for *values, packed in rows:
+                if values[0] not in wanted:
+                    continue
+                try:
+                    summaries[values[0]] = Summary.read(values)
+                    _refuse_other(_unpacked(packed), summaries[values[0]])
+                except ValueError as error:
+                    summaries.pop(values[0], None)
+                    self._note_damaged(values[0], error)
         return summaries
 
     def _note_damaged(self, key: str, error: Exception) -> None:
@@ -165,7 +172,13 @@ class SqliteStore(Store):
     def run(self, name: str) -> Run | None:
         with self._refusing():
             packed = self._database.execute("SELECT run FROM runs WHERE name = ?", [name]).fetchone()
-        return None if packed is None else Run.from_json(self._unpacked(packed[0]), self.address)
+        if packed is None:
+            return None
+        try:
+            text = _unpacked(packed[0])
+        except ValueError as error:
+            raise damaged(self.address, str(error)) from error
+        return Run.from_json(text, self.address)
 
     def run_names(self) -> list[str]:
         with self._refusing():
@@ -179,12 +192,6 @@ class SqliteStore(Store):
             self._database.close()
         self._stack.close()
 
-    def _unpacked(self, packed: bytes) -> str:
-        try:
-            return zlib.decompress(packed).decode()
-        except (zlib.error, UnicodeDecodeError, TypeError) as error:
-            raise damaged(self.address, str(error)) from error
-
     @contextmanager
     def _refusing(self) -> Iterator[None]:
         try:
@@ -192,6 +199,43 @@ class SqliteStore(Store):
         except sqlite3.OperationalError as error:
             raise refused(self.address, error) from error
         except (sqlite3.DatabaseError, ValueError) as error:
+            if not _is_database(Path(self.address)):
+                raise foreign(self.address, "it is no database of SQLite") from error
             raise damaged(self.address, str(error)) from error
         except OSError as error:
             raise refused(self.address, error) from error
+
+
+def _unpacked(packed: object) -> str:
+    """Returns the text of a row or a run.
+
+    Raises:
+        ValueError: it is damaged, or expands to more than `_MOST` bytes.
+    """
+    if not isinstance(packed, bytes):
+        raise ValueError("it has no text")
+    unpacking = zlib.decompressobj()
+    try:
+        content = unpacking.decompress(packed, _MOST)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if not unpacking.eof:
+        long = bool(unpacking.unconsumed_tail)
+        raise ValueError(f"it expands to more than {_MOST:,} bytes" if long else "its end is missing")
+    return content.decode()
+
+
+def _refuse_other(text: str, summary: Summary) -> None:
+    """Raises a ValueError if a row is not that of its summary. The row is not parsed, which would take longer than the
+    rest: in what `Row.to_json` writes, its own key and outcome stand before those of its steps."""
+    for name, value in (("key", summary.key), ("outcome", summary.outcome.value)):
+        if text.partition(f'"{name}":"')[2].partition('"')[0] != value:
+            raise ValueError(f"the entry has a row with another {name}")
+
+
+def _is_database(file: Path) -> bool:
+    try:
+        with user_files.opened(file) as opened:
+            return opened.read(len(_START)) == _START
+    except OSError:
+        return True
