@@ -231,6 +231,15 @@ MISTAKES = {
 }
 
 
+@pytest.mark.parametrize("keep", ["kept", "kept/inner"])
+def test_files_are_not_kept_in_a_file(tmp_path: Path, refused: Refused, keep: str) -> None:
+    (tmp_path / "kept").write_text("")
+    with refused("fleet/plan") as refusal:
+        read(tmp_path, f"{FIRST}keep = '{keep}'")
+    assert refusal.problem.where.endswith(", line 3")
+    assert refusal.problem.what == f"keep names a folder, but {tmp_path / 'kept'} is a file"
+
+
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_names_its_line(tmp_path: Path, refused: Refused, name: str) -> None:
     text, line, what, fix = MISTAKES[name]

@@ -91,3 +91,8 @@ def test_what_a_file_may_grow_by() -> None:
     assert growth.foldable(1000 << 20, None) == 10 << 20
     assert growth.foldable(1000, 0.5) == 500
     assert growth.foldable(1000, 0.0) == 0
+
+
+def test_a_share_of_any_size_is_a_number_of_bytes() -> None:
+    assert growth.foldable(100, 1e308) > 1 << 60
+    assert growth.foldable(100, 0.5) == 50

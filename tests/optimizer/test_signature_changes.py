@@ -14,6 +14,8 @@ import onnxsmith
 from onnxsmith.base.report.parts.edits import Simplification
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.cli.commands.simplify import Simplify
+from onnxsmith.graph.files.text import from_text
+from tests.conftest import Refused
 
 WEIGHTS = ["w", "scale", "bias", "mean", "var"]
 
@@ -130,3 +132,10 @@ def test_what_the_model_lacks_is_refused(tmp_path: Path, given: dict[str, list[s
     assert caught.value.problem.id == "simplify/no-such-port"
     assert fix in caught.value.problem.fix
     assert not (tmp_path / "out.onnx").exists()
+
+
+@pytest.mark.parametrize("text", ["n=9223372036854775808", "x:0=9223372036854775808", f"x:{'9' * 5_000}=1"])
+def test_sizes_above_int64_are_refused(tmp_path: Path, text: str, refused: Refused) -> None:
+    model = from_text('<ir_version: 10, opset_import: ["": 20]> g (float[n] x) => (float[n] y) { y = Relu(x) }')
+    with refused("input/size-range"):
+        onnxsmith.simplify(model, tmp_path / "out.onnx", set_dim=[text])

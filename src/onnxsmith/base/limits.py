@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import re
 import tempfile
 from pathlib import Path
@@ -20,6 +21,17 @@ memory could hold."""
 
 _NO_TEMPORARY = "No usable temporary directory"
 """Is how Python's `tempfile` begins its message."""
+
+
+def refuse_seconds(seconds: float) -> None:
+    """Refuses a time limit that is no number of seconds from 0 on.
+
+    Raises:
+        OnnxsmithError: `runtime/bad-limit`.
+    """
+    if not 0 <= seconds < math.inf:
+        fix = "give a number of seconds, or 0 for no limit: --time-limit 600"
+        raise problem("runtime/bad-limit", f"the time limit is {seconds:g} seconds", where="--time-limit", fix=fix)
 
 
 def problem_of(error: BaseException) -> Problem | None:

@@ -64,7 +64,7 @@ class _Reader:
             environments=environments,
             limits=Limits(self._number("time_limit", Limits.seconds), self._size("memory_limit")),
             workers=self._count("workers"),
-            keep=self._word("keep"),
+            keep=self._keep(),
             store=self._word("store"),
             text=self._text,
         )
@@ -238,6 +238,15 @@ class _Reader:
         if not isinstance(value, str):
             raise self._mistake(f"{key} is a text, not {value!r}", key, fix=f'write `{key} = "{value}"`')
         return value
+
+    def _keep(self) -> str:
+        """Returns the folder for files that steps write. Refuses a path on which a file stands."""
+        keep = self._word("keep")
+        path = self._file.parent / keep
+        taken = next((one for one in (path, *path.parents) if one.exists() and not one.is_dir()), None)
+        if keep and taken is not None:
+            raise self._mistake(f"keep names a folder, but {taken} is a file", "keep", fix='write keep = "kept"')
+        return keep
 
     def _number(self, key: str, default: float) -> float:
         value = self._content.get(key, default)

@@ -10,6 +10,8 @@ _SHARE = 0.01
 """The share by which every file may grow. A choice: room for names of new values, and for small constants."""
 _BYTES = 1 << 20
 """The bytes by which a small file may grow by default. A choice: fewer nodes are worth a megabyte."""
+_MOST = 1 << 62
+"""More bytes than a file has."""
 _TIMES = 3
 """By default, no small file grows by more than this many times its size. A choice."""
 
@@ -31,7 +33,7 @@ def foldable(nbytes: int, share: float | None) -> int:
     """Returns the bytes by which folding may enlarge a model of `nbytes`: the requested `share`. With None 1% or, if
     that is more, 1 MiB, but at most three times the size."""
     if share is not None:
-        return int(share * nbytes)
+        return int(min(share * nbytes, _MOST))
     return max(int(_SHARE * nbytes), min(_BYTES, _TIMES * nbytes))
 
 

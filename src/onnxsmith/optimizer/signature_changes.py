@@ -13,6 +13,7 @@ from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import listed, pasted
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.structure import tensor_paths, walk
+from onnxsmith.graph.structure.dim_ranges import whole
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery.names import fix_symbols
@@ -54,14 +55,14 @@ class Interface:
         inputs = {value.name or "": value for value in model.graph.inputs}
         for text in self.dims:
             if (named := _SYMBOL.fullmatch(text.strip())) is not None:
-                sizes = {named["name"].strip(): int(named["size"])}
+                sizes = {named["name"].strip(): whole(named["size"])}
                 known = symbols(signature(model))
                 if not sizes.keys() <= set(known):
                     raise _missing("symbolic dimension", named["name"].strip(), list(known))
             elif (placed := _AXIS.fullmatch(text.strip())) is not None:
                 if placed["input"] not in inputs:
                     raise _missing("graph input", placed["input"], list(inputs))
-                sizes = _fix_axis(inputs[placed["input"]], int(placed["axis"]), int(placed["size"]))
+                sizes = _fix_axis(inputs[placed["input"]], whole(placed["axis"]), whole(placed["size"]))
             else:
                 raise problem(
                     "simplify/no-such-port",

@@ -66,8 +66,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(self.server.page)))
         self.send_header("X-Content-Type-Options", "nosniff")
-        self.end_headers()
-        self.wfile.write(self.server.page)
+        with contextlib.suppress(ConnectionError):  # the browser has left, or loads the page again
+            self.end_headers()
+            self.wfile.write(self.server.page)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 — the name of the base class
         """Logs nothing, because the terminal is for the report."""

@@ -118,3 +118,10 @@ def test_an_export_names_only_targets_that_it_can_write_for(refused: Any) -> Non
     with refused("target/unknown") as refusal:
         onnxsmith.simplify(from_text(DET), target="onnx-checkers")
     assert "onnx-checker" not in refusal.problem.fix.partition("there are ")[2]
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
+def test_a_limit_is_a_number_of_seconds(tmp_path: Path, seconds: float) -> None:
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught:
+        onnxsmith.check(write(tmp_path, DET), ["onnxruntime"], time_limit=seconds)
+    assert caught.value.problem.id == "runtime/bad-limit"

@@ -38,8 +38,10 @@ class Mcp(Command):
         import os
         from importlib.util import find_spec
 
+        from onnxsmith.base.limits import refuse_seconds
         from onnxsmith.base.problem import problem
 
+        refuse_seconds(self.time_limit)
         if not os.path.isdir(self.folder):  # noqa: PTH112 — pathlib would take as long as the rest
             raise problem(
                 "mcp/no-folder",

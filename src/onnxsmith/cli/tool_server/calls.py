@@ -87,7 +87,7 @@ class Calls:
                 "mcp/time-limit",
                 f"the call took longer than {self.seconds:g} seconds",
                 where=result.headline,
-                fix=f"request less work; or the user starts the server with --time-limit {self.seconds * 4:g}",
+                fix=f"request less work; or the user starts the server with --time-limit {max(self.seconds * 4, 60):g}",
             )
         said = [line for line in result.said.splitlines() if line.strip()][-_LINES:]
         return Problem(

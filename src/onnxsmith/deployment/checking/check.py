@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from onnxsmith.base.clock import Clock, stage
+from onnxsmith.base.limits import refuse_seconds
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts.target_checks import Stage, TargetCheck, TargetChecks, refusals, summary
@@ -89,6 +90,7 @@ def check(
             verify.seed,
             verify.free,
         )
+        refuse_seconds(time_limit)
         limits = partial(_limited, time_limit)
         try:
             with limits():

@@ -10,15 +10,13 @@ import onnx_ir as ir
 
 from onnxsmith.base.printable import one_line
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import first_few, listed, pasted, shortened
+from onnxsmith.base.words import first_few, listed, pasted
 from onnxsmith.graph.shapes.dims import symbols
-from onnxsmith.graph.structure import tensor_paths
+from onnxsmith.graph.structure import dim_ranges, tensor_paths
 from onnxsmith.graph.structure.signature import is_symbol, names_something, signature
 
 _SHOWN = 6
 """Limits the axes that a fix names. A choice."""
-_LARGEST = 2**63 - 1
-_DIGITS = len(str(_LARGEST))
 _FIX = 'write "x:0=batch" for a symbolic dimension, "x:0=1" or "batch=1" for a size'
 
 
@@ -101,7 +99,7 @@ def _of_symbol(model: ir.Model, text: str) -> list[Request]:
     name, equals, size = text.partition("=") if isinstance(text, str) else ("", "", "")
     if not equals or not size.strip().isdecimal():
         raise _wrong(f"{text!r} is neither INPUT:AXIS=NAME nor NAME=SIZE")
-    number = _number(size.strip())
+    number = dim_ranges.whole(size.strip())
     found = [
         Request(value, axis, number, name.strip())
         for value in model.graph.inputs
@@ -142,22 +140,10 @@ def _symbolic_first(model: ir.Model, name: str, size: str, known: Collection[str
 
 def _new(text: str) -> int | str:
     if text.isdecimal():
-        return _number(text)
+        return dim_ranges.whole(text)
     if not is_symbol(text) or not names_something(text):
         raise _wrong(f"{text!r} is neither a size nor the name of a dimension", "use letters, digits and _")
     return text
-
-
-def _number(text: str) -> int:
-    digits = text.lstrip("0") or "0"
-    if len(digits) > _DIGITS or int(digits) > _LARGEST:
-        raise problem(
-            "input/size-range",
-            f"no dimension can have the size {shortened(text, 2 * _DIGITS)}",
-            why="the format keeps sizes as int64",
-            fix=f"write a size of at most {_LARGEST}",
-        )
-    return int(digits)
 
 
 def _now(value: ir.Value, axis: int) -> int | str | None:

@@ -12,8 +12,10 @@ import onnx_ir as ir
 
 from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import pasted
+from onnxsmith.base.words import pasted, shortened
 
+_LARGEST = 2**63 - 1
+_DIGITS = len(str(_LARGEST))
 KEY = "onnxsmith.dim_ranges"
 """Names the metadata property of the model: a JSON object from the name of a dimension to its range as text."""
 
@@ -83,6 +85,18 @@ def read(given: Asked) -> dict[str, Size]:
     return found
 
 
+def whole(digits: str) -> int:
+    """Returns the size that a text of decimal digits stands for.
+
+    Raises:
+        OnnxsmithError: `input/size-range` for a size above int64.
+    """
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > _DIGITS or int(digits) > _LARGEST:
+        raise _empty(shortened(digits, 2 * _DIGITS), "the format keeps sizes as int64", f"write at most {_LARGEST}")
+    return int(digits)
+
+
 def one_size(sizes: Mapping[str, Size]) -> dict[str, int]:
     """Returns a single size for each dimension, for a verb that takes one: the usual size of a range, or its least."""
     return {
@@ -149,7 +163,7 @@ def _checked(name: str, size: int, shown: str = "", instead: Range | None = None
     if size < 0:
         fix = f"--dim {pasted(name)}={instead if instead is not None else -size}"
         raise _empty(f"{name}={shown or size}", "a size is negative", fix)
-    if size >= 2**63:
+    if size > _LARGEST:
         raise _empty(f"{name}={shown or size}", "the format keeps sizes as int64", f"--dim {pasted(name)}=1")
     return size
 
