@@ -682,3 +682,19 @@ def test_an_input_goes_with_the_output_that_alone_reads_it(tmp_path: Path) -> No
     model = onnx.load(path)
     assert [one.name for one in model.graph.input] == ["z"]
     assert [one.name for one in model.graph.output] == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("op", "clause"),
+    [
+        ("com.microsoft::NoSuchOp", "the edited model was not run as a whole, because onnxruntime does not know"),
+        ("RandomNormalLike", "onnxruntime has no kernel for RandomNormalLike"),
+    ],
+)
+def test_a_new_operator_that_the_runtime_lacks_is_in_the_headline(tmp_path: Path, op: str, clause: str) -> None:
+    text = '<ir_version: 10, opset_import: ["": 22]> g (float[n,4] x) => (float[n,4] y, float[n,4] z) { %s }'
+    onnxsmith.save(from_text(text % "c = Neg(x) y = Relu(c) z = Abs(x)"), tmp_path / "m.onnx")
+    with onnxsmith.edit(tmp_path / "m.onnx") as m:
+        m.insert(op, after="c")
+    assert m.result is not None
+    assert clause in m.result.report.headline

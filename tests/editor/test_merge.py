@@ -357,3 +357,19 @@ def test_every_tensor_that_gets_another_name_is_in_the_report(tmp_path: Path) ->
     assert result.ok
     assert "renamed tensors of the second model, because the first model has the same names: x → x_1, t → t_1" in notes
     assert "for the key: author = 'two'" in notes
+
+
+TWO = """<ir_version: 10, opset_import: ["": 21]>
+two (float[n,3] a, float[n,3] b) => (float[n,3] s, float[n,3] d) { s = Add(a, b)\n d = Sub(a, b) }"""
+
+
+@pytest.mark.parametrize(("wires", "end"), [(("s=a", "d=a"), "the input a"), (("s=a", "s=b"), "the output s")])
+def test_two_wires_at_one_end(tmp_path: Path, wires: tuple[str, ...], end: str) -> None:
+    """Neither is left out in silence."""
+    (tmp_path / "two.onnxtxt").write_text(TWO)
+    words = [word for wire in wires for word in ("--wire", wire)]
+    file = str(tmp_path / "two.onnxtxt")
+    done = CliRunner().invoke(app, ["merge", file, file, *words, "-o", str(tmp_path / "out.onnx")])
+    assert done.exit_code == 2
+    assert f"merge/two-wires: {end} of the" in done.output
+    assert not (tmp_path / "out.onnx").exists()

@@ -259,6 +259,13 @@ JOINED = [
         says=["'z'"],
         name="no output",
     ),
+    Case(
+        "merge/two-wires",
+        "onnxsmith merge m.onnx h.onnx --wire z=features --wire y=features -o b.onnx --no-verify",
+        {"m.onnx": NET, "h.onnx": HEAD},
+        by_hand="onnxsmith merge m.onnx h.onnx --wire z=features -o b.onnx --no-verify",
+        says=["keep one of them: --wire z=features"],
+    ),
     Case("merge/no-joint", "onnxsmith merge m.onnx h.onnx -o b.onnx --no-verify", {"m.onnx": NET, "h.onnx": HEAD}),
     Case(
         "merge/no-joint",

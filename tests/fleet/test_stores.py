@@ -511,3 +511,28 @@ def test_a_folder_that_cannot_be_made(rooted: Path, refused: Refused, name: str)
     (rooted / "file").touch()
     with refused("fleet/store-refused"):
         opened(f"{rooted}/{name}")
+
+
+def test_a_store_with_a_view_is_refused(rooted: Path, refused: Refused) -> None:
+    """A view may be a question without an end."""
+    address = str(rooted / "s.sqlite")
+    opened(address)
+    with sqlite3.connect(address) as connection:
+        connection.executescript("ALTER TABLE runs RENAME TO r; CREATE VIEW runs AS SELECT name, at, run FROM r")
+    connection.close()
+    with refused("fleet/store") as refusal:
+        anew(address)
+    assert refusal.problem.what == "the file is not a store of onnxsmith"
+
+
+def test_an_empty_file_is_not_made_a_store_by_reading(rooted: Path, refused: Refused) -> None:
+    from onnxsmith.fleet import tables
+
+    (rooted / "notes.txt").write_bytes(b"")
+    with refused("fleet/no-run"):
+        tables.refuse_missing(str(rooted / "notes.txt"))
+
+
+def test_half_of_a_character_is_no_name(refused: Refused) -> None:
+    with refused("fleet/store"):
+        Run.from_json(replace(RUN, name="\ud800").to_json(), "s")

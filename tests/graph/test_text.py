@@ -74,3 +74,15 @@ def test_a_model_with_any_other_character_is_read_or_refused(place: int, charact
         from_text(ADD[:place] + character + ADD[place + 1 :])
     except OnnxsmithError as error:
         assert error.problem.id.startswith("model/")  # noqa: PT017
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (float[2] x) => (float[2] y) <float[2] w = {1e39, 1}> { y = Add(x, w) }",
+        "g (float[99999999999999999999] x) => (float[n] y) { y = Neg(x) }",
+    ],
+)
+def test_numbers_that_the_parser_cannot_hold(text: str, refused: Refused) -> None:
+    with refused("model/text-syntax"):
+        from_text(f'<ir_version: 10, opset_import: ["": 20]> {text}')

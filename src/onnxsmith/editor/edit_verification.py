@@ -120,11 +120,12 @@ def verified(
     seen: tuple[Misdeclared, ...] = ()
     failing_at: dict[str, tuple[int, ...]] | None = None
     adapted = bool(work.adapt_candidate)  # the compared copy has other axes or inputs than the file
+    not_run = ""
     if changed or new:
-        seen, failing_at = _run(work.model, written, original, settings)
+        seen, failing_at, not_run = _run(work.model, written, original, settings)
     elif adapted:
         with suppress(OnnxsmithError):  # a new input may take few values
-            seen = observed(_without_repeated(written), settings)
+            seen, _ = observed(_without_repeated(written), settings)
     kept = {
         (v.name or ""): work.outputs[v.name or ""] or ""
         for v in outputs
@@ -134,7 +135,7 @@ def verified(
     before = {} if len(kept) == len(outputs) or work.adapt_candidate else _before_changes(work, affected)
     if not kept and not before:
         why = "every output is new or changed on purpose; the edited model was only run"
-        return Verified(replace(nothing_verified(*NAMES, why), misdeclared=seen), changed, new)
+        return Verified(replace(nothing_verified(*NAMES, not_run or why), misdeclared=seen), changed, new)
     wanted = {**kept, **before}
     part = (
         None
@@ -146,6 +147,8 @@ def verified(
     part = replace(part, misdeclared=tuple({one.name: one for one in (*seen, *part.misdeclared)}.values()))
     if changed and not adapted:
         part = replace(part, untried=(*part.untried, *_sizes_lost(original, failing_at or {}, settings)))
+    if not_run:
+        part = replace(part, untried=(*part.untried, not_run))
     if before:
         note = f"compared in front of the edited nodes: {', '.join(before.values())}"
         part = replace(part, notes=(*part.notes, note))
@@ -214,9 +217,10 @@ def _sizes_lost(original: Path | ir.Model, failing: Mapping[str, tuple[int, ...]
 
 def _run(
     model: ir.Model, written: Path | ir.Model, original: Path | ir.Model, settings: Verify
-) -> tuple[tuple[Misdeclared, ...], dict[str, tuple[int, ...]] | None]:
-    """Runs the edited `model`, as it is `written`. Returns the outputs whose declared shapes are wrong, and the sizes
-    at which it fails; None if the runtime lacks what the model needs."""
+) -> tuple[tuple[Misdeclared, ...], dict[str, tuple[int, ...]] | None, str]:
+    """Runs the edited `model`, as it is `written`. Returns the outputs whose declared shapes are wrong, the sizes at
+    which it fails, and a clause. If the runtime lacks what the model needs, there are no sizes, and the clause says
+    so."""
     lost: dict[str, tuple[int, ...]] = {}
 
     def note(session: Session, plan: Plan, values: Mapping[str, Any]) -> None:
@@ -226,15 +230,16 @@ def _run(
     interface = signature(model)
     known = interface, Generator.for_model(model).under(interface)
     try:
-        return observed(source, settings, known=known, then=note), lost
+        wrong, clause = observed(source, settings, known=known, then=note)
+        return wrong, lost, f"the edited model was {clause}" if clause else ""
     except OnnxsmithError as error:
         if error.problem.id in LACKS:
-            return (), None
+            return (), None, f"the edited model was not run as a whole, because {error.problem.what}"
         found = error
     _refuse_broken(original, settings)
     if settings.runtime is None and _fails_here(original, settings):
         with suppress(OnnxsmithError):  # the original runs on the reference evaluator only
-            return observed(source, settings, by_standard=True), {}
+            return observed(source, settings, by_standard=True)[0], {}, ""
     raise problem(
         "edit/does-not-run",
         "the edited model does not run",

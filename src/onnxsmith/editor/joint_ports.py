@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from onnxsmith.base.problem import OnnxsmithError, problem
-from onnxsmith.base.words import pasted
+from onnxsmith.base.words import pasted, several
 from onnxsmith.graph.shapes.dims import symbols
 from onnxsmith.graph.structure import tensor_paths
 from onnxsmith.graph.structure.signature import Dim, Port, is_symbol, names_something, signature
@@ -41,7 +42,23 @@ def joints(a: ir.Model, b: ir.Model, asked: Mapping[str, str] | None, notes: lis
                     else f"write {(near or list(known))[0]!r}",
                 )
         _refuse_misfit(outputs[source], inputs[port])
+    for port, count in Counter(wires.values()).items():
+        if count > 1:
+            read = [source for source, name in wires.items() if name == port]
+            raise two_wires(f"the input {port} of the second model", [f"{source}={port}" for source in read])
     return wires
+
+
+def two_wires(end: str, wires: Sequence[str]) -> OnnxsmithError:
+    """Returns the problem of an output or an input that has more than one wire."""
+    return problem(
+        "merge/two-wires",
+        f"{end} has {several(len(wires), 'wire')}",
+        where=", ".join(wires),
+        why="an input reads one tensor, and merge joins an output to one input",
+        fix=f"keep one of them: --wire {pasted(wires[0])}; for a second input, make one more output of "
+        "the same tensor: insert an Identity with `onnxsmith edit`",
+    )
 
 
 def _default_joints(

@@ -189,6 +189,10 @@ def _between(package: str, good: str, bad: str) -> list[str]:
             "the versions to search are not known",
             fix="add --good 1.31.0 --bad 1.32.0, or list the versions: --versions 1.31.0,1.31.1,1.32.0",
         )
+    if not _NAME.fullmatch(package):  # pip would take another text for an option or an address
+        raise problem(
+            "fleet/versions", f"{package!r} is no name of a package", fix="write a name, such as --package onnxruntime"
+        )
     low, high = sorted((good, bad), key=release)
     command = [sys.executable, "-m", "pip", "index", "versions", package, "--disable-pip-version-check"]
     try:

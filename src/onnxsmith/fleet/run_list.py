@@ -60,6 +60,7 @@ class Run:
             data = user_files.parse_json(text)
             cells = {(model, setting, environment): key for model, setting, environment, key in data.pop("cells")}
             run = typed(cls, {**data, "cells": cells})
+            run.name.encode()  # half of a character cannot be the name of a file
             for key in run.cells.values():
                 refuse_key(key)
             return run

@@ -53,7 +53,8 @@ def refuse_missing(address: str, plan: str = "") -> None:
     Raises:
         OnnxsmithError: `fleet/no-run`.
     """
-    if "://" not in address and not Path(address).exists():
+    here = "://" not in address
+    if here and (not Path(address).exists() or (Path(address).is_file() and not Path(address).stat().st_size)):
         raise problem(
             "fleet/no-run",
             "there is no such store",

@@ -36,7 +36,7 @@ def declared_as_run(
     said: list[str] = []
     if settings is not None:
         with suppress(OnnxsmithError):
-            said += corrected(model, observed(model if like is None else like, settings, given))
+            said += corrected(model, observed(model if like is None else like, settings, given)[0])
     clause = correct_intermediates(model, like=load(like) if like is not None else None)
     return (*said, *([clause] if clause else []))
 
@@ -49,9 +49,10 @@ def observed(
     by_standard: bool = False,
     known: tuple[Signature, Generator] | None = None,
     then: Callable[[Session, Plan, Mapping[str, Any]], None] | None = None,
-) -> tuple[Misdeclared, ...]:
+) -> tuple[tuple[Misdeclared, ...], str]:
     """Runs a model on generated inputs, and again with another size for each symbolic dimension, and on the `given`
-    inputs. Returns the outputs whose declarations the runs contradict. The second run counts only if the model takes
+    inputs. Returns the outputs whose declarations the runs contradict, and a clause if the usual runtime refused the
+    model and another one ran it. The second run counts only if the model takes
     these sizes. With given inputs, so does the first. With `by_standard`, the reference evaluator judges what the usual
     runtime refuses. `known` has the interface of
     the model and what makes inputs for it; without it, the model is read. `then` gets the session, the plan and the
@@ -85,7 +86,8 @@ def observed(
                     found.add(values, session.run(values))
         return found
 
-    return runtime_choice.judged(settings.runtime, [source], on, by_standard=by_standard)[0].wrong()
+    found, choice = runtime_choice.judged(settings.runtime, [source], on, by_standard=by_standard)
+    return found.wrong(), choice.clause
 
 
 def _read(model: ir.Model) -> tuple[Signature, Generator]:

@@ -57,7 +57,8 @@ def verify_models(
     notes: list[str] = []
     clauses: list[str] = []
     read = (_read_once(reference), _read_once(candidate))
-    if random_draws.nodes(load(read[0])):
+    is_fixed = bool(random_draws.nodes(load(read[0])))
+    if is_fixed:
         fixed = _without_draws(*read)
         pair = read = fixed.pair
         notes.append(fixed.note)
@@ -69,7 +70,8 @@ def verify_models(
         with runtimes.get(name).preparer(keep=_KEPT) as preparer:
             budget = Budget(thorough=settings.thorough)
             subject = _Pair(pair, read, names, name, preparer, tolerances, plan, settings, budget)
-            return climbed(subject, subject.compared())
+            found = climbed(subject, subject.compared())
+        return _loaded(found, name, reference, candidate, names) if is_fixed else found
 
     try:
         found, choice = runtime_choice.judged(settings.runtime, pair, on, deciding=1)
@@ -83,6 +85,7 @@ def verify_models(
         if cut is None:
             raise
         pair = read = cut.pair
+        is_fixed = False  # the parts are run on another runtime
         notes.append(cut.note)
         found, choice = on(cut.runtime), cut.choice(error.problem)
     clauses += [choice.clause] if choice.clause else []
@@ -127,6 +130,28 @@ def _without_draws(reference: Path | ir.Model, candidate: Path | ir.Model) -> ra
     if fixed is None:
         raise _random(random_draws.nodes(load(reference)))
     return fixed
+
+
+def _loaded(
+    found: Verification, name: str, reference: Path | ir.Model, candidate: Path | ir.Model, names: tuple[str, str]
+) -> Verification:
+    """Says if the runtime does not load the candidate itself, of which a copy without draws was run. If it loads the
+    reference, the comparison is unsure."""
+
+    def refusal(source: Path | ir.Model) -> str:
+        try:
+            with runtimes.get(name).prepare(source):
+                return ""
+        except OnnxsmithError as error:
+            return error.problem.what
+
+    why = refusal(candidate)
+    if not why:
+        return found
+    clause = f"{names[1]} was run with fixed numbers only, because {name} does not load it with its random ones: {why}"
+    if refusal(reference):
+        return replace(found, untried=(*found.untried, clause))
+    return replace(found, equal=False, unsure=(*found.unsure, clause))
 
 
 _Probes = tuple[Probe, Probe]

@@ -59,3 +59,11 @@ def test_other_ids_say_where_the_list_is(asked: str) -> None:
     with pytest.raises(OnnxsmithError) as caught:
         explain(asked)
     assert caught.value.problem.fix
+
+
+def test_long_words_are_shortened() -> None:
+    """A pattern looks for its end from each character of a word."""
+    from onnxsmith.viewer.inspection import cause_matching
+
+    (line,) = cause_matching._lines("x" * 100_000)
+    assert len(line) < 1_000

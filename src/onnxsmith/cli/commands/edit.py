@@ -114,14 +114,18 @@ class Merge(Command):
         if self.wire and self.siblings:
             fix = "leave --siblings out, or leave --wire out"
             raise problem("merge/no-joint", "--siblings connects no tensors, but --wire does", fix=fix)
-        wires = {}
+        wires: dict[str, str] = {}
         for text in self.wire:
             source, equals, port = text.partition("=")
             if not (source and equals and port):
                 raise problem(
                     "merge/no-port", f"{text!r} is no wire", fix=f"write {self._wires(text)} in place of {text}"
                 )
-            wires[source] = port
+            if wires.setdefault(source, port) != port:
+                from onnxsmith.editor.joint_ports import two_wires
+
+                end = f"the output {source} of the first model"
+                raise two_wires(end, [one for one in self.wire if one.partition("=")[0] == source])
         return merge(
             self.first,
             self.second,

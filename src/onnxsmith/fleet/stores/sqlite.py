@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from onnxsmith.base import folders, user_files
+from onnxsmith.base.printable import one_line
 from onnxsmith.fleet.row import Row, Summary
 from onnxsmith.fleet.run_list import Run
 from onnxsmith.fleet.store_problems import damaged, foreign, refuse_format, refused
@@ -98,6 +99,10 @@ class SqliteStore(Store):
         """
         (version,) = database.execute("PRAGMA user_version").fetchone()
         names = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        question = "SELECT name FROM sqlite_master WHERE type NOT IN ('table', 'index')"
+        views = [name for (name,) in database.execute(question)]
+        if views:
+            raise foreign(self.address, f"the database has {one_line(min(views))}, which is no table")
         columns = [name for table in _COLUMNS for _, name, *_ in database.execute(f"PRAGMA table_info({table})")]
         has_tables = {*_COLUMNS} <= names
         if names - _NAMES and not has_tables:

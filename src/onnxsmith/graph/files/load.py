@@ -268,6 +268,10 @@ def _unreadable(path: Path, error: Exception) -> OnnxsmithError:
     return problem("model/unreadable", "the file cannot be read", where=repr(str(path)), why=str(error), fix=fix)
 
 
+_OF_PARSER = (TypeError, RuntimeError, IndexError, ValueError)
+"""Lists what onnx's parser raises besides its own error: for a lone surrogate, and for numbers that it cannot hold."""
+
+
 def parse_text(text: str, *, where: str) -> onnx.ModelProto:
     """Parses ONNX text into a message, without checking the message.
 
@@ -283,7 +287,7 @@ def parse_text(text: str, *, where: str) -> onnx.ModelProto:
         )
     try:
         proto: onnx.ModelProto = onnx.parser.parse_model(text)
-    except (onnx.parser.ParseError, DecodeError, TypeError) as error:  # a lone surrogate is a TypeError
+    except (onnx.parser.ParseError, DecodeError, *_OF_PARSER) as error:
         from onnxsmith.graph.files import file_kind
 
         if file_kind.is_too_deep(error):

@@ -145,6 +145,8 @@ def _grouped(links: Links) -> Channels:
     members: dict[int, list[tuple[Slot, Indices]]] = {}
     for slot, size in links.slots.items():
         own = labels[begins[slot] : begins[slot] + size]
+        if not size:  # a weight without elements has no channels
+            continue
         order = np.argsort(own, kind="stable")
         bounds = np.flatnonzero(np.diff(own[order])) + 1
         for part in np.split(order, bounds):

@@ -173,6 +173,12 @@ class Found:
         return filled(self.message.what, self.names)
 
 
+_KEPT = 200
+"""Sets the characters that are kept at both ends of a longer word. A choice: no message names anything longer."""
+_LONG = re.compile(rf"\S{{{2 * _KEPT + 1},}}")
+"""Matches a word whose middle is left out: a pattern looks for its end from each of its characters."""
+
+
 def match(text: str) -> list[Found]:
     """Returns the matching causes, the most specific first and general causes last. If the first cause has no names, it
     gets the names of the general causes."""
@@ -220,6 +226,7 @@ def _one_wording(text: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
+    text = _LONG.sub(lambda word: f"{word[0][:_KEPT]} {word[0][-_KEPT:]}", text)
     return [_TAIL.sub("", _LEAD.sub("", line)) for line in plain(text).translate(_QUOTES).split("\n")]
 
 
