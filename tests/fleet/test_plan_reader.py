@@ -240,6 +240,10 @@ def test_files_are_not_kept_in_a_file(tmp_path: Path, refused: Refused, keep: st
     assert refusal.problem.what == f"keep names a folder, but {tmp_path / 'kept'} is a file"
 
 
+def test_a_folder_to_keep_files_in_that_is_no_path(tmp_path: Path) -> None:
+    assert read(tmp_path, f"{FIRST}keep = '{'x' * 100_000}'").keep == "x" * 100_000
+
+
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_names_its_line(tmp_path: Path, refused: Refused, name: str) -> None:
     text, line, what, fix = MISTAKES[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -243,7 +244,8 @@ class _Reader:
         """Returns the folder for files that steps write. Refuses a path on which a file stands."""
         keep = self._word("keep")
         path = self._file.parent / keep
-        taken = next((one for one in (path, *path.parents) if one.exists() and not one.is_dir()), None)
+        # os.path also takes a text that can be no path
+        taken = next((one for one in (path, *path.parents) if os.path.exists(one) and not os.path.isdir(one)), None)  # noqa: PTH110, PTH112
         if keep and taken is not None:
             raise self._mistake(f"keep names a folder, but {taken} is a file", "keep", fix='write keep = "kept"')
         return keep
