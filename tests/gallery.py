@@ -3,6 +3,7 @@ would import it each time."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import linecache
@@ -87,6 +88,8 @@ def called(program: Callable[[], object], arguments: list[str]) -> tuple[str, in
     before = sys.argv
     sys.argv = ["onnxsmith", *arguments] if program is application.main else arguments
     linecache.checkcache()
+    loop = asyncio._get_running_loop()  # playwright leaves its own, and a second one is refused
+    asyncio._set_running_loop(None)
     untried = mock.patch.object(fix_trial, "_LEAST_SECONDS", math.inf)  # it would depend on the time that a run took
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), warnings.catch_warnings(), untried:
         warnings.simplefilter("ignore")  # as a user's process has it, not as the tests have it
@@ -96,6 +99,7 @@ def called(program: Callable[[], object], arguments: list[str]) -> tuple[str, in
             status = error.code
         finally:
             sys.argv = before
+            asyncio._set_running_loop(loop)
     if isinstance(status, str):
         return f"{output.getvalue()}{status}\n", 1
     return output.getvalue(), int(str(status or 0))
