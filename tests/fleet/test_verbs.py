@@ -987,3 +987,13 @@ def test_the_fix_of_a_cell_is_for_its_environment(
     assert found.fix == f"{package}; or `{python} -m onnxsmith prune a.onnx`; or `{python} -c 1`; or --x"
     (found,) = one_cell.why(path, "a.onnx", "", "here").problems
     assert found.fix == made_up.FIX
+
+
+@pytest.mark.parametrize("package", ["-r /etc/passwd", "--help", "../wheel.whl", "https://example.org/a.whl", ""])
+def test_bisect_asks_for_names_of_packages_only(path: Path, package: str, refused: Refused) -> None:
+    """pip would take another text for an option, a file or an address."""
+    from onnxsmith.fleet import bisect
+
+    with refused("fleet/versions") as refusal:
+        bisect._between(package, "1.0", "2.0")
+    assert "is no name of a package" in refusal.problem.what

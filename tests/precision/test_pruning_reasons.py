@@ -13,6 +13,8 @@ import onnxsmith
 from onnxsmith.base.problem import OnnxsmithError, Problem
 from onnxsmith.base.report.parts.pruning import Pruning
 from onnxsmith.graph.files.save import save
+from onnxsmith.graph.files.text import from_text
+from tests.conftest import Refused
 from tests.precision.pruning import model
 
 BRANCHES = (
@@ -199,3 +201,11 @@ def test_channels_that_nothing_reads_go_first(tmp_path: Path) -> None:
     )
     found = told(model(text), tmp_path, share=0.25)
     assert [(one.before, one.after) for one in found.layers] == [(24, 9 + 1)]
+
+
+def test_weights_without_elements_have_no_channels(tmp_path: Path, refused: Refused) -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]> g (float[n,16] x) => (float[n,10] y)
+        <float[16,0] first = {}, float[0,10] second = {}> { a = MatMul(x, first) y = MatMul(a, second) }"""
+    save(from_text(text), tmp_path / "m.onnx")
+    with refused("prune/nothing"):
+        onnxsmith.prune(tmp_path / "m.onnx", tmp_path / "p.onnx", measure_time=False)

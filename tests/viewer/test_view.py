@@ -8,6 +8,8 @@ import hashlib
 import json
 import os
 import re
+import socket
+import struct
 import subprocess
 import sys
 import urllib.error
@@ -300,3 +302,16 @@ def test_the_same_scene_in_every_process(tmp_path: Path) -> None:
         words = [sys.executable, "-c", code, str(tmp_path / "m.onnx")]
         found.add(subprocess.run(words, env=environment, capture_output=True, check=True).stdout)
     assert len(found) == 1
+
+
+def test_a_browser_that_leaves_during_the_transfer_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    server = page_server.server(os.urandom(16_000_000).hex())
+    server.daemon_threads = False  # closing then waits for the transfer
+    with server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        with socket.create_connection(server.server_address) as browser:
+            browser.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # the end is a reset
+            browser.sendall(f"GET {server.path} HTTP/1.1\r\nHost: {server.host}\r\n\r\n".encode())
+            assert browser.recv(100).startswith(b"HTTP/1.0 200")
+        server.shutdown()
+    assert capsys.readouterr().err == ""
