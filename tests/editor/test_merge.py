@@ -373,3 +373,38 @@ def test_two_wires_at_one_end(tmp_path: Path, wires: tuple[str, ...], end: str) 
     assert done.exit_code == 2
     assert f"merge/two-wires: {end} of the" in done.output
     assert not (tmp_path / "out.onnx").exists()
+
+
+PASSES = """<ir_version: 9, opset_import: ["": 20]>
+g (float[2] a, float[2] b) => (float[2] a, float[2] s, float[2] w, float[2] s) <float[2] w = {1,2}> {
+  t = Mul(b, w)
+  s = Add(a, t)
+}"""
+READS = """<ir_version: 9, opset_import: ["": 20]>
+g (float[2] s) => (float[2] s, float[2] z) { z = Relu(s) }"""
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_outputs_that_are_inputs_weights_or_listed_twice(keep: bool, tmp_path: Path) -> None:
+    first, second = files(tmp_path, PASSES, READS)
+    result = onnxsmith.merge(first, second, tmp_path / "both.onnx", keep=keep)
+    assert result.ok, result.report.problems
+    made = onnxsmith.load(tmp_path / "both.onnx")
+    own = ["a", "s", "w", "s"] if keep else ["a", "w"]
+    assert [value.name for value in made.graph.outputs] == [*own, "s", "z"]
+    assert [value.name for value in made.graph.inputs] == ["a", "b"]
+
+
+def test_a_wrong_wire_behind_an_input_that_is_an_output_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = files(tmp_path, PASSES, READS)
+    honest = room.joined
+
+    def wrong(one: ir.Model, two: ir.Model, wires: Any, renamed: Any) -> ir.Model:
+        return honest(one, two, {"s": "a"}, renamed)
+
+    monkeypatch.setattr(room, "joined", wrong)
+    result = onnxsmith.merge(first, second, tmp_path / "both.onnx")
+    assert not result.ok
+    assert not (tmp_path / "both.onnx").exists()

@@ -170,3 +170,20 @@ def test_inlining_leaves_no_metadata_on_the_functions_that_stay(tmp_path: Path) 
     with onnxsmith.edit(tmp_path / "m.onnx") as m:
         m.inline("lib::Norm")
     assert b"onnxsmith" not in (tmp_path / "m.onnx").read_bytes()
+
+
+@pytest.mark.parametrize("operator", ["Softmax", "LogSoftmax", "Hardmax"])
+@pytest.mark.parametrize(("shape", "axis"), [("n,3", 0), ("n,3,m", 1), ("n,3,m", -3), ("n,3,2", 1), ("2,3,2", 0)])
+def test_a_softmax_over_several_axes_stays_right_at_size_zero(operator: str, shape: str, axis: int) -> None:
+    model = from_text(
+        '<ir_version: 7, opset_import: ["": 12]>\n'
+        f"g (float[{shape}] x) => (float[{shape}] y) {{ y = {operator} <axis = {axis}> (x) }}"
+    )
+    made = opset_conversion.convert(model, 13)
+    rng = np.random.default_rng(0)
+    for sizes in ({"n": 2, "m": 4}, {"n": 0, "m": 4}, {"n": 2, "m": 0}, {"n": 0, "m": 0}):
+        dims = [sizes.get(dim) if dim in sizes else int(dim) for dim in shape.split(",")]
+        same = [onnxsmith.run(one, {"x": x}).outputs["y"] for x in [rng.normal(size=dims).astype(np.float32)]
+                for one in (model, made)]  # fmt: skip
+        assert same[0].shape == same[1].shape
+        assert np.allclose(same[0], same[1], rtol=1e-6)

@@ -38,8 +38,9 @@ from onnxsmith.editor.size_conflicts import corrected
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph import model_identity
 from onnxsmith.graph.files.load import Source, load
+from onnxsmith.graph.files.noted import noting
 from onnxsmith.graph.files.output_paths import refuse_loss
-from onnxsmith.graph.files.save import as_read, left_behind, noting_names, staged
+from onnxsmith.graph.files.save import as_read, left_behind, staged
 from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.structure import captures, carried_fields, dim_ranges, versions, walk
 from onnxsmith.graph.structure.model_copy import cloned
@@ -89,7 +90,6 @@ class Edit:
             with walk.flat(read):
                 self._doubts = checked(read, where=self._where, file=self._file)
                 self._external = as_read(read, save.external_data)
-                self._lost = carried_fields.left_out(read)
                 self._given = given.inputs(inputs, signature(read))
                 self._start = Start.of(original, read, self._settings)
             self._check: Callable[..., tuple[Problem, ...]] = partial(checked) if is_off(self._doubts) else check
@@ -234,11 +234,13 @@ class Edit:
                 versions.drop_unused_imports(self._work.model)
                 if self._work.finish() or self._doubts:
                     self._wrong_inside = correct_intermediates(self._work.model)
-                with noting_names() as renamed, walk.flat(self._work.model):
+                with noting() as notes, walk.flat(self._work.model):
+                    notes.left_out.update(dict.fromkeys(carried_fields.left_out(self._work.model)))
                     found, files = self._delivered(self._work.model)
-            report = model_identity.identified(self._report(found, files), self._identity, renamed)
+            report = self._report(found, files)
             path = Path(next(iter(files.files))) if files.files else None
             good = report.verdict.exit_code == 0
+            report = model_identity.identified(report, self._identity, notes, made=good)
             self.result = Result(report, self._work.model if good or path else None, path)
             if good:
                 place()
@@ -273,7 +275,6 @@ class Edit:
     def _report(self, found: Verified, files: Written) -> Report:
         part, asked = found.part, self._settings is not None and found.compared
         extra = [f"changed on purpose: {', '.join(found.changed)}"] if found.changed else []
-        extra += [f"left out: {', '.join(self._lost)}"] if self._lost else []
         extra += [self._wrong_inside] if self._wrong_inside else []
         said = found.said(asked=self._settings is not None)
         return Report(

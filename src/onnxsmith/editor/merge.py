@@ -31,7 +31,7 @@ from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.graph.surgery.graph_cuts import cut
 from onnxsmith.graph.surgery.joining import equal_functions, joined
-from onnxsmith.graph.surgery.names import fix_symbols, prefix_names, rename_ports, take_over_sizes
+from onnxsmith.graph.surgery.names import fix_symbols, prefix_names, rename_ports, separate_outputs, take_over_sizes
 from onnxsmith.verification import free_values
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.intermediate_declarations import correct_intermediates
@@ -326,8 +326,14 @@ def _verified(
 ) -> tuple[Verification, Verification]:
     """Compares each model with its part of the merged model. `renamed` maps inputs of the merged model to their names
     in the second."""
-    first, second = models
+    first, second = map(cloned, models)
     part = "its part of the merged model"
+    whole = cloned(whole)
+    held = {value.name: value for node in whole.graph for value in node.outputs}
+    held |= {value.name: value for value in (*whole.graph.initializers.values(), *whole.graph.inputs)}
+    whole.graph.outputs.clear()
+    whole.graph.outputs.extend(held[name] for name in names)
+    names, *_ = map(separate_outputs, (whole, first, second))  # in a cut, a tensor is one output, and no input
     head = cut(whole, (), names[:count]).model
     ports = [(value.name or "").removeprefix(prefixes[0]) for value in head.graph.inputs]
     rename_ports(head, ports, [value.name or "" for value in first.graph.outputs])
@@ -353,12 +359,11 @@ def _sort_inputs(model: ir.Model, names: list[str]) -> None:
 
 
 def _used(model: ir.Model, inputs: list[str]) -> ir.Model:
-    """Returns the model without the unread inputs, which its part does not have."""
-    copy = cloned(model)
-    for value in list(copy.graph.inputs):
+    """Removes the unread inputs, which the part of the model does not have, and returns the model."""
+    for value in list(model.graph.inputs):
         if value.name not in inputs and not value.uses():
-            copy.graph.inputs.remove(value)
-    return copy
+            model.graph.inputs.remove(value)
+    return model
 
 
 def _combined(one: Verification, two: Verification) -> Verification:

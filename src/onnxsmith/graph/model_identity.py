@@ -19,7 +19,8 @@ from onnxsmith.base.result import Result
 from onnxsmith.base.words import first_few
 from onnxsmith.graph.files import digest
 from onnxsmith.graph.files.load import TEXT_SUFFIXES, load
-from onnxsmith.graph.files.save import named_data, noting_names
+from onnxsmith.graph.files.noted import Noted, noting
+from onnxsmith.graph.files.save import named_data
 from onnxsmith.graph.files.specification_check import check
 
 _P = ParamSpec("_P")
@@ -48,11 +49,12 @@ def identifies(*names: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
             except TypeError:  # the call below says what is wrong, and names the verb
                 given = {}
             before = read(given.get(name) for name in names)
-            with noting_names() as renamed, _blaming(before):
+            with noting() as notes, _blaming(before):
                 done: Any = verb(*args, **kwargs)
             if isinstance(done, Result):
-                return cast(_T, replace(done, report=identified(done.report, before, renamed)))
-            return cast(_T, identified(done, before, renamed))
+                report = identified(done.report, before, notes, made=done.model is not None)
+                return cast(_T, replace(done, report=report))
+            return cast(_T, identified(done, before, notes))
 
         return call
 
@@ -80,13 +82,18 @@ def read(sources: Iterable[Any]) -> tuple[ModelFile, ...]:
     return tuple(dict.fromkeys(files))
 
 
-def identified(report: Report, before: Iterable[ModelFile], renamed: Iterable[str] = ()) -> Report:
-    """Returns the report with the files that were read, and the files that its part `Written` names. The headline
-    names the tensors that are `renamed` in them (`noting_names`)."""
+def identified(report: Report, before: Iterable[ModelFile], notes: Noted, *, made: bool = False) -> Report:
+    """Returns the report with the files that were read, and the files that its part `Written` names. The headline gets
+    the notes: names that were changed, and the parts that a new model lacks: a written file that is no copy, or a model
+    that was `made` without a file."""
+    before = tuple(before)
     files = [name for part in report.parts if isinstance(part, Written) for name in part.files]
     after = [file for name in files if Path(name).suffix in _SUFFIXES and (file := model_file(Path(name), "written"))]
-    names = first_few(list(renamed), _SHOWN)
+    names = first_few(list(notes.renamed), _SHOWN)
     said = f"; renamed in bodies, because an outer graph has the same names: {names}" if names else ""
+    made = (made and not files) or any(not any(file.same_graph(one) for one in before) for file in after)
+    if notes.left_out and made:
+        said += f"; left out: {', '.join(notes.left_out)}"
     models = tuple(dict.fromkeys((*report.models, *before, *after)))
     return replace(report, models=models, headline=f"{report.headline}{said}")
 

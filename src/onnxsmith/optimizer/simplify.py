@@ -24,7 +24,7 @@ from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.save import as_read
 from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.model_identity import identifies
-from onnxsmith.graph.structure import carried_fields, dim_ranges, walk
+from onnxsmith.graph.structure import dim_ranges, walk
 from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import signature
@@ -171,7 +171,7 @@ def simplify(
     report = Report(
         command="simplify",
         verdict=verdict(verification, asked=settings is not None),
-        headline=f"{where}: {change}, {ending(verification)}{read.sorted}{_lost_note(read.lost)}"
+        headline=f"{where}: {change}, {ending(verification)}{read.sorted}"
         f"{_question(found.model)}{contrib_domain.told(found.model, part)}",
         parts=(part, *extra, verification, found.written, Timing(clock.passed())),
         problems=(
@@ -193,7 +193,6 @@ class _Read:
     doubts: tuple[Problem, ...]
     check: Callable[..., object]
     """Checks a model against the specification, as strictly as the original passes it."""
-    lost: tuple[str, ...]
     feeds: tuple[Feed, ...]
     sorted: str = ""
     """The headline's note if the nodes had to be sorted."""
@@ -228,11 +227,10 @@ def _read(source: Source, output: str | Path | None, where: str, inputs: Inputs,
         runtime = settings.runtime if settings is not None else None
         doubts = checked(model, where=where, file=file, runtime=runtime)
         held = partial(checked, runtime=runtime) if is_off(doubts) else check
-        lost = carried_fields.left_out(model)
         refuse_loss([output], [source, model], in_place=own)
         original = file if file is not None and file.suffix == ".onnx" else model
         feeds = _feeds(inputs, model)
-        return _Read(model, original, doubts, held, lost, feeds, _SORTED if was_sorted else "")
+        return _Read(model, original, doubts, held, feeds, _SORTED if was_sorted else "")
 
 
 def _feeds(inputs: Inputs, model: ir.Model) -> tuple[Feed, ...]:
@@ -283,11 +281,6 @@ def _question(made: ir.Model) -> str:
     count = len(defaults(made))
     said = f"; {several(count, 'initializer')} can be replaced by a caller, so no rule uses their values"
     return f"{said}: --fix-defaults makes them constants" if count else ""
-
-
-def _lost_note(lost: tuple[str, ...]) -> str:
-    """Returns the headline's note on the parts of the file that the result lacks."""
-    return f"; left out: {', '.join(lost)}" if lost else ""
 
 
 class _Start:

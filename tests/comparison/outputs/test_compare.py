@@ -91,3 +91,34 @@ def test_nothing_to_compare_on_is_a_failure(file: Path) -> None:
 @pytest.mark.parametrize(("text", "id_"), [("missing.onnx", "model/not-found"), ("a.onnx@nowhere", "runtime/unknown")])
 def test_what_cannot_be_compared(file: Path, text: str, id_: str) -> None:
     assert problem_of(file, str(file.parent / text)).id == id_
+
+
+TWO = """<ir_version: 9, opset_import: ["": 20]>
+g (float[2] a, float[2] b) => (float[2] s, float[2] d) { s = Add(a, b) d = Sub(a, b) }"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "clause"),
+    [
+        (
+            "(float[2] a, float[2] b)",
+            "(float[2] b, float[2] a)",
+            "the inputs are in another order: input 1 is b, not a",
+        ),
+        ("(float[2] s, float[2] d)", "(float[2] d, float[2] s)", "the outputs are in another order: output 1 is d"),
+    ],
+)
+def test_another_order_is_in_the_headline(old: str, new: str, clause: str) -> None:
+    result = onnxsmith.compare(from_text(TWO), from_text(TWO.replace(old, new)))
+    assert result.ok
+    assert clause in result.report.headline
+
+
+def test_an_output_that_one_model_lists_again_is_a_difference(tmp_path: Path) -> None:
+    onnxsmith.save(from_text(TWO), tmp_path / "once.onnx")
+    onnxsmith.save(from_text(TWO.replace("float[2] d)", "float[2] d, float[2] s)")), tmp_path / "twice.onnx")
+    for pair in (("once.onnx", "twice.onnx"), ("twice.onnx", "once.onnx")):
+        found = problem_of(*(tmp_path / name for name in pair))
+        assert found.id == "verify/outputs-differ"
+        assert "s" in found.where
+        assert "--drop-output" not in found.fix  # it would drop both

@@ -3,6 +3,7 @@ onnxruntime."""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import os
@@ -247,3 +248,13 @@ def test_a_data_file_that_would_overwrite_the_model(tmp_path: Path) -> None:
     onnx.save(onnx.load(path), path, save_as_external_data=True, location="model.onnx", size_threshold=0)
     out = bundled(path, tmp_path)
     assert onnx.load(out / "model" / "model.onnx").graph.node
+
+
+def test_an_output_that_is_listed_twice_is_one_field(tmp_path: Path) -> None:
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "y", "z")]
+    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Neg", ["x"], ["z"])]
+    graph = helper.make_graph(nodes, "g", ports[:1], [ports[1], ports[2], ports[1]])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), tmp_path / "m.onnx")
+    out = bundled(tmp_path / "m.onnx", tmp_path)
+    assert verified(out)[0] == 0
+    assert [field.name for field in dataclasses.fields(runner(out).Outputs)] == ["y", "z"]

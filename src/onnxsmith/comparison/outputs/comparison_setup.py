@@ -20,6 +20,7 @@ from onnxsmith.comparison.outputs.sides import (
     as_programs,
     check_pairing,
     on_runtime,
+    other_order,
     paired,
     renamed,
     side,
@@ -325,7 +326,7 @@ def compared(
         seed=seed,
         free=known.joined(free_values.read(free, [port.name for port in a.interface.outputs])),
     )
-    budget = Budget(thorough=thorough)
+    budget, clauses = Budget(thorough=thorough), (*clauses, *other_order(a, b))
     return Compared(a, b, plan, tolerances, tolerance, notes, coarser, few_steps, calls, budget, clauses)
 
 

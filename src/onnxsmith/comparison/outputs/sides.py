@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,7 @@ from onnxsmith.base import folders
 from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.base.problem import problem
 from onnxsmith.base.seams.base import alone
-from onnxsmith.base.words import pasted
+from onnxsmith.base.words import listed, pasted
 from onnxsmith.exporter import factory
 from onnxsmith.graph.files.load import TEXT_SUFFIXES, Source, load_sorting
 from onnxsmith.graph.files.sharing import share_weights
@@ -241,10 +242,11 @@ def check_pairing(a: SideSource, b: SideSource) -> tuple[str, ...]:
     for what in ("inputs", "outputs"):
         ours, theirs = getattr(a.interface, what), getattr(b.interface, what)
         names, others = [port.name for port in ours], [port.name for port in theirs]
-        if set(names) == set(others):
+        if sorted(names) == sorted(others):
             continue
         if len(names) != len(others):
-            missing = sorted(set(names) - set(others)) or sorted(set(others) - set(names))
+            first, second = Counter(names), Counter(others)
+            missing = sorted(first - second) or sorted(second - first)
             raise problem(
                 "verify/outputs-differ" if what == "outputs" else "verify/interface",
                 f"{a.label} has {len(names)} {what}, {b.label} has {len(others)}",
@@ -256,11 +258,24 @@ def check_pairing(a: SideSource, b: SideSource) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def other_order(a: SideSource, b: SideSource) -> tuple[str, ...]:
+    """Returns clauses on inputs and outputs that two graphs have in different orders. A program that takes them by
+    position then gets other results."""
+    told = []
+    for what in ("inputs", "outputs") if a.model is not None and b.model is not None else ():
+        names, others = ([port.name for port in getattr(side.interface, what)] for side in (a, b))
+        moved = [at for at, (one, other) in enumerate(zip(names, others, strict=False)) if one != other]
+        if moved and sorted(names) == sorted(others):
+            first, second = listed([names[moved[0]]]), listed([others[moved[0]]])
+            told.append(f"the {what} are in another order: {what[:-1]} {moved[0] + 1} is {second}, not {first}")
+    return tuple(told)
+
+
 def _alike(what: str, more: SideSource, fewer: SideSource, missing: Sequence[str]) -> str:
     """Returns how two models get as many inputs or outputs, of which one has `more`."""
     files = [pasted(side.source) if isinstance(side.source, Path) else "" for side in (more, fewer)]
     names = [port.name for port in more.interface.outputs]
-    if what == "outputs" and files[0] and set(missing) < set(names):
+    if what == "outputs" and files[0] and set(missing) < set(names) - {port.name for port in fewer.interface.outputs}:
         dropped = " ".join(f"--drop-output {pasted(name)}" for name in missing)
         return (
             f"drop the outputs that only one model has: `onnxsmith simplify {files[0]} {dropped} -o "

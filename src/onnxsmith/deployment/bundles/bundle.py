@@ -150,6 +150,8 @@ def _described(source: Source, model: ir.Model, form: Form, target: Path, task: 
             fix=f"--name {called}",
         )
     described = signature(model)
+    # The code has one field for a name, and an output that is listed again has the same values.
+    described = replace(described, outputs=tuple({port.name: port for port in described.outputs}.values()))
     if not described.outputs:
         raise problem(
             "bundle/no-outputs",

@@ -23,8 +23,15 @@ from onnxsmith.base.garbage_collection import no_collection
 from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import pasted, pasted_words
-from onnxsmith.graph.files import external, tensor_validation
-from onnxsmith.graph.structure import function_expansion, name_validation, node_checks, sparse, utf8_checks
+from onnxsmith.graph.files import external, noted, tensor_validation
+from onnxsmith.graph.structure import (
+    carried_fields,
+    function_expansion,
+    name_validation,
+    node_checks,
+    sparse,
+    utf8_checks,
+)
 from onnxsmith.graph.structure.file_change import message_change
 
 PROTOBUF_LIMIT = 2**31 - 1
@@ -46,6 +53,15 @@ def load(source: Source) -> ir.Model:
 
     Raises: OnnxsmithError: a `model/…` problem, which says what is wrong with the file and where.
     """
+    return _noted(_loaded(source))
+
+
+def _noted(model: ir.Model) -> ir.Model:
+    noted.here().left_out.update(dict.fromkeys(carried_fields.left_out(model)))
+    return model
+
+
+def _loaded(source: Source) -> ir.Model:
     if isinstance(source, ir.Model):
         return source
     if isinstance(source, onnx.ModelProto):
@@ -74,7 +90,7 @@ def load_sorting(source: Source) -> tuple[ir.Model, bool]:
     path = None if isinstance(source, onnx.ModelProto) else Path(source)
     proto = source if isinstance(source, onnx.ModelProto) else _parse(Path(source))
     with no_collection():
-        model = external.read(proto, path)
+        model = _noted(external.read(proto, path))
         model.graph.sort()
         where = "the given ModelProto" if path is None else str(path)
         return from_proto(ir.serde.serialize_model(model), where=where, path=path), True
@@ -150,8 +166,6 @@ def message(source: Path | ir.Model) -> onnx.ModelProto:
     """Returns the message of a file that was checked, or of a model."""
     if isinstance(source, Path):
         return _parse(source)
-    from onnxsmith.graph.structure import carried_fields
-
     made: onnx.ModelProto = carried_fields.to_proto(source)
     return made
 

@@ -14,7 +14,6 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 
 import onnx
@@ -26,7 +25,7 @@ from onnxsmith.base.limits import no_folder, refuse_missing, writing_refused
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.system import disk, moving
 from onnxsmith.base.words import pasted
-from onnxsmith.graph.files import external
+from onnxsmith.graph.files import external, noted
 from onnxsmith.graph.files.external import EXTERNAL_FROM, in_memory
 from onnxsmith.graph.files.load import TEXT_SUFFIXES
 from onnxsmith.graph.files.tensor_validation import tensors
@@ -37,20 +36,6 @@ from onnxsmith.graph.structure.walk import initializer_tensors
 INLINE_LIMIT = 1_900_000_000
 """Limits the bytes of weights that stay in the model file; more become external data. A choice below the 2**31 - 1
 bytes of a message, because nodes and names need room, too."""
-
-
-_NOTED: ContextVar[dict[str, None]] = ContextVar("names that were changed")
-
-
-@contextmanager
-def noting_names() -> Iterator[dict[str, None]]:
-    """Collects the tensors in branches and bodies whose names change in the files that the block writes: `i → i_1`."""
-    found: dict[str, None] = {}
-    token = _NOTED.set(found)
-    try:
-        yield found
-    finally:
-        _NOTED.reset(token)
 
 
 class Stage:
@@ -117,7 +102,7 @@ class Stage:
 
     def _prepare(self) -> None:
         assert self._written, "nothing was written"
-        _NOTED.get({}).update(dict.fromkeys(self._renamed))
+        noted.here().renamed.update(dict.fromkeys(self._renamed))
         self._stale = [file for file in data_files(self.target) if not _is_needed(file, self.target)]
         self._has_data = os.path.exists(self._staged_data)  # noqa: PTH110 — the name may be too long for a file
         for file in (self.path, self._staged_data) if self._has_data else (self.path,):

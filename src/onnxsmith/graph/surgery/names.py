@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from onnxsmith.graph.shapes.dims import evaluate
 from onnxsmith.graph.structure import dim_ranges, dim_relations, walk
-from onnxsmith.graph.structure.fresh import unused
+from onnxsmith.graph.structure.fresh import Names, unused
 
 
 def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str]) -> None:
@@ -19,7 +19,7 @@ def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str])
     need two values.
     """
     graph = model.graph
-    _separate_outputs(graph)
+    separate_outputs(model)
     wanted = dict(zip((*graph.inputs, *graph.outputs), (*inputs, *outputs), strict=True))
     taken = set(wanted.values())
     names = {value.name for value in _values(model)}
@@ -89,17 +89,23 @@ def _operand(name: str) -> str:
     return f"({name})" if " " in name else name
 
 
-def _separate_outputs(graph: ir.Graph) -> None:
+def separate_outputs(model: ir.Model) -> list[str]:
+    """Gives each output of the graph a value of its own, by an Identity where it needs one: behind an input, an
+    initializer, and an output that is listed again. Returns the names of the outputs."""
+    graph = model.graph
     seen: set[ir.Value] = set()
+    names: Names | None = None
     for index, value in enumerate(graph.outputs):
         if value in seen or value.is_graph_input() or value.is_initializer():
+            names = names or Names(model)
             node = ir.node("Identity", [value])
             graph.append(node)
             copy = node.outputs[0]
-            copy.type, copy.shape, copy.name = value.type, value.shape, f"{value.name}_output_{index}"
+            copy.type, copy.shape, copy.name = value.type, value.shape, names.free(f"{value.name}_output_{index}")
             graph.outputs[index] = copy
         else:
             seen.add(value)
+    return [value.name or "" for value in graph.outputs]
 
 
 def _values(model: ir.Model) -> Iterator[ir.Value]:

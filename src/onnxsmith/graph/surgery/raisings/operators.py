@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -16,20 +17,44 @@ from onnxsmith.graph.surgery.raisings.base import Raising
 class SoftmaxAxis(Raising):
     """Raises a Softmax over an axis and all axes after it. Since opset 13 it runs along one axis.
 
-    Keeps a Softmax along the last axis. Otherwise joins the axes in a Flatten, and restores the shape of the result.
+    Keeps a Softmax along the last axis. Otherwise joins the axes in one, and restores the shape of the result.
     """
 
     operators: ClassVar[dict[str, int]] = {"Softmax": 13, "LogSoftmax": 13, "Hardmax": 13}
 
     def rewrite(self, node: ir.Node, write: Inserter) -> str:
         data, axis = node.inputs[0], node.attributes.get_int("axis", 1)
+        assert data is not None
         dims = rank(data)
         if axis == -1 or (dims is not None and axis == dims - 1):
             node.attributes["axis"] = ir.AttrInt64("axis", axis)
             return ""
-        flat = write.op(node.op_type, write.op("Flatten", data, axis=axis), axis=-1)
-        write.replace([write.op("Reshape", flat, write.op("Shape", data))])
+        if dims is None or axis == dims:
+            flat = write.op(node.op_type, write.op("Flatten", data, axis=axis), axis=-1)
+            write.replace([write.op("Reshape", flat, write.op("Shape", data))])
+            return ""
+        axis %= dims
+        there, back = _one_axis(data, axis, dims, write)
+        joined = write.op(node.op_type, write.op("Reshape", data, there), axis=axis)
+        write.replace([write.op("Reshape", joined, back)])
         return ""
+
+
+def _one_axis(data: ir.Value, axis: int, dims: int, write: Inserter) -> tuple[ir.Value, ir.Value]:
+    """Returns two shapes for Reshape: with the axes from `axis` on in one axis, and as before. The rank stays, with
+    ones behind the joined axis. These ones are zeros if the tensor is empty: before opset 14, Reshape gets a size of 0
+    only from the axis with the same number."""
+    sizes = facts.dims(data)
+    inner = () if sizes is None else sizes[axis:]
+    known = [size for size in inner if isinstance(size, int) and size > 0]
+    if known and len(known) == len(inner):
+        ones = [1] * (len(known) - 1)
+        return write.constant([0] * axis + [math.prod(known), *ones]), write.constant([0] * axis + known)
+    whole = write.op("Shape", data)
+    joined = write.op("ReduceProd", write.op("Slice", whole, write.constant([axis]), write.constant([dims])))
+    behind = [write.op("Min", joined, write.constant([1]))] * (dims - axis - 1)
+    outer = [write.constant([0] * axis)] if axis else []
+    return write.op("Concat", *outer, joined, *behind, axis=0), whole
 
 
 class NormalizedAxes(Raising):
