@@ -478,3 +478,12 @@ def test_a_refusal_does_not_import_what_measures(tmp_path: Path) -> None:
     code = f"import sys; from onnxsmith.cli import application\ntry: application.main()\nfinally: {tell}"
     status, out, _ = called("baseline", "record", "m.onnx", "--runtime", "nope", cwd=tmp_path, code=code)
     assert (status, out) == (2, "[]\n")
+
+
+def test_a_check_of_an_empty_baseline_is_no_pass(file: Path) -> None:
+    path = file.parent / "baseline.json"
+    verbs.drop([file], path, "no longer used")
+    found = raised(lambda: verbs.check([], path, NO_TIME))
+    assert found.id == "gate/no-model"
+    verbs.record([file], path, NO_TIME)  # the fix
+    assert verbs.check([], path, NO_TIME).verdict is Verdict.DONE

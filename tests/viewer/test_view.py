@@ -252,8 +252,13 @@ def test_a_large_page_is_served() -> None:
         thread = Thread(target=running.serve_forever, daemon=True)
         thread.start()
         try:
-            with urllib.request.urlopen(urllib.request.Request(running.address, headers={})) as answer:
+            packed = urllib.request.Request(running.address, headers={"Accept-Encoding": "gzip, br"})
+            with urllib.request.urlopen(packed) as answer:
                 assert gzip.decompress(answer.read()).decode() == page
+            with urllib.request.urlopen(running.address) as answer:
+                assert (answer.read().decode(), answer.headers["Content-Encoding"]) == (page, None)
+            with urllib.request.urlopen(urllib.request.Request(running.address, method="HEAD")) as answer:
+                assert (answer.read(), answer.headers["Content-Length"]) == (b"", str(len(page.encode())))
             assert running.server_address[0] == "127.0.0.1"
             for address, host in ((running.address.rpartition("/")[0] + "/", None), (running.address, "evil.example")):
                 request = urllib.request.Request(address, headers={"Host": host} if host else {})
@@ -271,9 +276,11 @@ def test_a_small_page_is_not_served() -> None:
     assert report.notes[-1] == "not served: a page under 50 MB opens from its file"
 
 
-def test_a_large_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_page_in_a_file_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnxsmith.viewer.view.LARGE", 1000)
-    assert view(chain(["Relu"])).report.notes[-1].endswith("opens slowly from a file: add --serve")
+    report = view(chain(["Relu"]), output=tmp_path / "page.html").report
+    assert report.notes[-1].endswith("opens slowly from a file: add --serve")
+    assert not view(chain(["Relu"])).report.notes
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

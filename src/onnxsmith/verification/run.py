@@ -34,7 +34,7 @@ from onnxsmith.verification import runtime_choice
 from onnxsmith.verification.input_search import Plan, Run, Search, Tries
 from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.inputs.generate import Generator
-from onnxsmith.verification.inputs.input_files import IMAGES, write_image, write_npz
+from onnxsmith.verification.inputs.input_files import WRITTEN_IMAGES, write_image, write_npz
 from onnxsmith.verification.inputs.size_limits import refuse_unknown
 from onnxsmith.verification.metrics.base import widen
 from onnxsmith.verification.value_comparison import is_float
@@ -190,18 +190,18 @@ def _check_output(path: Path) -> None:
     """Raises the errors of the output file that are known before the model runs."""
     devices.refuse(path)
     refuse_missing(path.absolute().parent)
-    if path.suffix.lower() not in (".npz", *IMAGES):
+    if path.suffix.lower() not in (".npz", *WRITTEN_IMAGES):
         raise problem(
             "output/unknown-kind",
             f"outputs cannot be written as {path.suffix or 'a file without an extension'!r}",
             where=str(path),
             fix=f"write -o {pasted(path.with_suffix('.npz'))} for all outputs, or for an image one of "
-            f"{', '.join(sorted(IMAGES))}",
+            f"{', '.join(sorted(WRITTEN_IMAGES))}",
         )
 
 
 def _write(outputs: Mapping[str, Value], path: Path) -> dict[str, str]:
-    if path.suffix.lower() in IMAGES:
+    if path.suffix.lower() in WRITTEN_IMAGES:
         first = next(iter(outputs))
         write_image(np.asarray(outputs[first]), path)
         return {first: str(path)}

@@ -61,14 +61,20 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self.path != self.server.path or self.headers.get("Host") != self.server.host:
             self.send_error(404)
             return
+        packed = "gzip" in (self.headers.get("Accept-Encoding") or "")
+        page = self.server.page if packed else gzip.decompress(self.server.page)
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Encoding", "gzip")
-        self.send_header("Content-Length", str(len(self.server.page)))
+        if packed:
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(page)))
         self.send_header("X-Content-Type-Options", "nosniff")
         with contextlib.suppress(ConnectionError):  # the browser has left, or loads the page again
             self.end_headers()
-            self.wfile.write(self.server.page)
+            if self.command != "HEAD":
+                self.wfile.write(page)
+
+    do_HEAD = do_GET  # noqa: N815 — the name that the base class calls
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 — the name of the base class
         """Logs nothing, because the terminal is for the report."""

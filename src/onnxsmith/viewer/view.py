@@ -84,7 +84,7 @@ def view(
         pictures, notes = _pictures(shown[-1], module, svg, png, overlay)
     if whole.start and output:
         notes.append(f"the level {module} is at {output}{whole.start}")
-    if len(page) > LARGE:
+    if output and len(page) > LARGE:
         notes.append(f"the page has {size(len(page))}, which a browser opens slowly from a file: add --serve")
     whole.notes += notes
     files = {Path(output): page.encode()} if output else {}

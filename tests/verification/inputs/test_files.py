@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 
 from onnxsmith.base.system import memory_limit
-from onnxsmith.graph.structure.signature import Dim, Port
+from onnxsmith.graph.structure.signature import Dim, Port, Signature
+from onnxsmith.verification.inputs import user_inputs
 from onnxsmith.verification.inputs.input_files import read_image, read_npz, write_image
 from tests.conftest import Refused
 
@@ -209,6 +210,22 @@ def test_more_than_8_bits_are_not_cut_off(tmp_path: Path, mode: str, refused: Re
     Image.new(mode, (WIDE, HIGH), 3).save(tmp_path / "p.tif")
     with refused("input/unreadable"):
         read_image(tmp_path / "p.tif", port(1, 3, "h", "w"))
+
+
+@pytest.mark.parametrize("suffix", ["gif", "png", "tif", "webp"])
+def test_a_file_with_several_pictures_is_refused(tmp_path: Path, suffix: str, refused: Refused) -> None:
+    first, second = (Image.new("RGB", (WIDE, HIGH), colour) for colour in ("red", "blue"))
+    first.save(tmp_path / f"p.{suffix}", save_all=True, append_images=[second])
+    with refused("input/unreadable"):
+        read_image(tmp_path / f"p.{suffix}", Port("x", "uint8", (3, HIGH, WIDE)))
+
+
+@pytest.mark.parametrize("suffix", ["gif", "ppm"])
+def test_other_promised_formats(tmp_path: Path, suffix: str) -> None:
+    Image.new("RGB", (WIDE, HIGH), "red").save(tmp_path / f"p.{suffix}")
+    port = Port("x", "uint8", (3, HIGH, WIDE))
+    (feed,) = user_inputs.inputs([f"x={tmp_path / f'p.{suffix}'}"], Signature((port,), ()))
+    assert feed.values["x"][:, 0, 0].tolist() == [255, 0, 0]
 
 
 @pytest.mark.parametrize(

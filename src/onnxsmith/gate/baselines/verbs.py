@@ -15,7 +15,7 @@ from onnxsmith.base.report.base import Report
 from onnxsmith.base.report.parts.baselines import ACCEPTED, BaselineChange, BaselineModel, Baselines
 from onnxsmith.base.report.parts.written_files import Timing, written
 from onnxsmith.base.report.verdict import Verdict
-from onnxsmith.base.words import first_few
+from onnxsmith.base.words import first_few, pasted
 from onnxsmith.gate.baselines import baseline_file, data_file
 from onnxsmith.gate.baselines.baseline_file import Baseline
 from onnxsmith.gate.baselines.data_file import Content
@@ -82,13 +82,20 @@ def check(models: Sequence[str | Path], path: str | Path, settings: Settings = U
     by hand.
 
     Raises:
-        OnnxsmithError: `gate/not-in-baseline` if none of the models is in the baseline, nor a file; the errors of
-            reading the baseline.
+        OnnxsmithError: `gate/not-in-baseline` if none of the models is in the baseline, nor a file; `gate/no-model` if
+            no model was given and the baseline has none; the errors of reading the baseline.
     """
     with Clock() as clock:
         baseline = baseline_file.read(Path(path), models)
         if models and not any(baseline.name_of(one) in baseline.entries or Path(one).exists() for one in models):
             baseline.entry(models[0])
+        if not models and not baseline.entries:
+            raise problem(
+                "gate/no-model",
+                "the baseline has no models, so nothing can be checked",
+                where=str(path),
+                fix=f"record a model: `onnxsmith baseline record m.onnx -o {pasted(path)}`",
+            )
         asked = {baseline.name_of(one): Path(one) for one in models}
         known = asked or {name: baseline.file_of(name) for name in baseline.entries}
         there = {name: file for name, file in known.items() if name not in baseline.entries or file.exists()}

@@ -74,5 +74,6 @@ def _failed(record: Record, why: str) -> Exception:
         "the command of the record could not be run again",
         where=f"onnxsmith {' '.join(record.command)}",
         why=why,
-        fix="run this command in a terminal to see why; or add --no-replay to compare only the files",
+        fix="add --no-replay to compare only the files; or, if you trust whoever wrote the record, run this command "
+        "yourself to see why",
     )

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from PIL import Image
 
 Array = npt.NDArray[Any]
-IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
+WRITTEN_IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
+IMAGES = {*WRITTEN_IMAGES, ".gif", ".ppm", ".pgm"}
+"""Lists the ends of the names of images. A GIF is not written: it holds 256 colours."""
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """Lists the formats that Pillow decodes itself. It recognises a format by the content, whatever the name of the file,
 and starts another program for some, such as Ghostscript for PostScript."""
@@ -112,6 +114,8 @@ def read_image(path: Path, port: Port) -> Array:
         ):
             if picture.mode.startswith(("I", "F")):
                 raise ValueError(f"mode {picture.mode} has more than 8 bits a channel; they would be lost")
+            if getattr(picture, "n_frames", 1) > 1:
+                raise ValueError(f"the file has {picture.n_frames} frames or pages, and an input takes one picture")
             _refuse_size(path, picture.size, port, channel)
             pixels = np.asarray(_luminance(picture) if shape[channel] == 1 else _colours(picture))
     except OnnxsmithError:
