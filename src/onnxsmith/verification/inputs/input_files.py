@@ -115,7 +115,7 @@ def read_image(path: Path, port: Port) -> Array:
             if picture.mode.startswith(("I", "F")):
                 raise ValueError(f"mode {picture.mode} has more than 8 bits a channel; they would be lost")
             if getattr(picture, "n_frames", 1) > 1:
-                raise ValueError(f"the file has {picture.n_frames} frames or pages, and an input takes one picture")
+                raise ValueError("the file has several frames or pages, and an input takes one picture")
             _refuse_size(path, picture.size, port, channel)
             pixels = np.asarray(_luminance(picture) if shape[channel] == 1 else _colours(picture))
     except OnnxsmithError:
