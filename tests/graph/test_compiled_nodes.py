@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import onnx
+import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
 import onnxsmith
 from onnxsmith.base.report.parts.compiled_nodes import CompiledNodes
+from onnxsmith.base.report.parts.target_checks import TargetChecks
+from onnxsmith.base.report.verdict import Verdict
+from onnxsmith.graph.reading import compiled_nodes
 
 
 def compiled(path: Path, *nodes: dict[str, Any], ports: tuple[str, str] = ("x", "y")) -> CompiledNodes:
@@ -94,3 +99,74 @@ def test_a_model_without_compiled_nodes(tmp_path: Path) -> None:
     )
     onnx.save(model, tmp_path / "m.onnx")
     assert not any(isinstance(part, CompiledNodes) for part in onnxsmith.inspect(tmp_path / "m.onnx").parts)
+
+
+ENGINE = {
+    "source": "TensorrtExecutionProvider",
+    "ep_sdk_version": "10.9",
+    "hardware_architecture": "sm86",
+    "ep_cache_context": "c",
+}
+
+
+def test_check_knows_whose_code_it_is(tmp_path: Path) -> None:
+    compiled(tmp_path / "net.onnx", {})  # the source
+    compiled(tmp_path / "m.onnx", {**ENGINE, "onnx_model_filename": "C:\\work\\net.onnx"})
+    report = onnxsmith.check(tmp_path / "m.onnx", ["tensorrt-10", "webgpu", "reference"]).report
+    stages = {one.target: one.stage.value for one in report.part(TargetChecks).checks}
+    assert stages == {"tensorrt-10": "not tried", "webgpu": "refused", "reference": "refused"}
+    (found,) = report.problems
+    assert found.id == "target/compiled"
+    assert "TensorrtExecutionProvider (SDK 10.9, for hardware sm86)" in found.what
+    assert "reference" in found.why
+    assert "webgpu" in found.why
+    assert f"`onnxsmith check {tmp_path / 'net.onnx'}`" in found.fix
+    alone = onnxsmith.check(tmp_path / "m.onnx", ["tensorrt-10"]).report
+    assert not alone.problems
+    assert alone.verdict.exit_code == 1  # nothing was decided
+
+
+def test_check_says_that_the_code_is_missing(tmp_path: Path) -> None:
+    compiled(tmp_path / "m.onnx", {**ENGINE, "embed_mode": 0, "ep_cache_context": "gone.bin"})
+    (found,) = onnxsmith.check(tmp_path / "m.onnx", ["tensorrt-10"]).report.problems
+    assert "gone.bin, which is not there" in found.why
+    assert "get the model that it was compiled from" in found.fix
+
+
+@pytest.mark.parametrize(
+    ("provider", "target", "same"),
+    [
+        ("QNN", "qnn", True),
+        ("TensorrtExecutionProvider", "tensorrt-11", True),
+        ("NvTensorRTRTXExecutionProvider", "tensorrt-rtx", True),
+        ("NvTensorRTRTXExecutionProvider", "tensorrt-10", False),
+        ("OpenVINOExecutionProvider", "qnn", False),
+        ("", "qnn", False),
+    ],
+)
+def test_the_target_of_a_provider(provider: str, target: str, same: bool) -> None:
+    node = ir.node("EPContext", [], attributes={"source": provider}, domain="com.microsoft")
+    assert compiled_nodes.is_for(node, target) == same
+
+
+def test_doctor_asks_whether_the_provider_is_here(tmp_path: Path) -> None:
+    compiled(tmp_path / "m.onnx", ENGINE)
+    report = onnxsmith.doctor(tmp_path / "m.onnx")
+    assert report.verdict is Verdict.DIFFERENT
+    assert [one.id for one in report.problems if one.id.startswith("target/")] == ["target/compiled"]
+    compiled(tmp_path / "cpu.onnx", {**ENGINE, "source": "CPUExecutionProvider"})
+    report = onnxsmith.doctor(tmp_path / "cpu.onnx")
+    assert report.verdict is Verdict.DONE
+    assert "is here" in report.notes[-1]
+
+
+def test_compiled_files_beside_a_model_are_named(tmp_path: Path) -> None:
+    (tmp_path / "old.engine").write_bytes(bytes(3000))
+    os.utime(tmp_path / "old.engine", (1, 1))
+    compiled(tmp_path / "m.onnx", {})
+    (tmp_path / "custom.so").write_bytes(b"")
+    os.mkfifo(tmp_path / "pipe.plan")  # looked at by name only
+    (note,) = (one for one in onnxsmith.inspect(tmp_path / "m.onnx").notes if "beside" in one)
+    assert "3 compiled files" in note
+    assert "old.engine (TensorRT engine, 3 KB, older than the model)" in note
+    assert "custom.so (library, 0 B)" in note

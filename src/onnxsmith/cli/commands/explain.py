@@ -69,9 +69,14 @@ class Doctor(Command):
 
     name = "doctor"
     usual_line = "onnxsmith doctor"
-    examples = (("Print everything for a bug report", "onnxsmith doctor --json"),)
+    examples = (
+        ("Print everything for a bug report", "onnxsmith doctor --json"),
+        ("Ask whether a compiled model (EPContext) can load here", "onnxsmith doctor compiled.onnx"),
+    )
+
+    model: str | None = argument("a compiled .onnx file, to see whether its provider is here", metavar="MODEL")
 
     def run(self) -> Report:
         from onnxsmith.viewer.inspection.doctor import doctor
 
-        return doctor()
+        return doctor(self.model)

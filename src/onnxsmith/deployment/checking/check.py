@@ -20,6 +20,7 @@ from onnxsmith.base.report.parts.written_files import Timing
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.settings import Save, Verify
+from onnxsmith.deployment.checking import compiled_code
 from onnxsmith.deployment.checking.checked_model import Subject
 from onnxsmith.deployment.checking.fix_application import applied
 from onnxsmith.deployment.checking.profile_prediction import by_rules
@@ -120,15 +121,22 @@ def check(
         finally:
             subject.close()
     said += "".join(f"; the file names the size {one.symbol}, but the model accepts only one value" for one in stuck)
+    compiled = compiled_code.found_in(subject, checks)
+    said += compiled.headline
     report = Report(
         command="check",
         verdict=_verdict(checks, problems),
         headline=said,
-        parts=(*parts, Timing(clock.passed())),
+        parts=(*parts, *compiled.parts, Timing(clock.passed())),
         problems=(
             *problems,
+            *compiled.problems,
             *(problem_of(one, str(source or "MODEL")) for one in stuck),
-            *refusals(checks, str(source or "MODEL"), [port.name for port in interface.required()]),
+            *refusals(
+                [one for one in checks if one not in compiled.refused],
+                str(source or "MODEL"),
+                [port.name for port in interface.required()],
+            ),
         ),
     )
     return Result(report, made, path)

@@ -13,6 +13,7 @@ from onnxsmith.base.problem import OnnxsmithError
 from onnxsmith.base.report.parts.target_checks import NodeCheck, Stage, TargetCheck
 from onnxsmith.base.words import pasted, several
 from onnxsmith.deployment.checking.checked_model import Subject
+from onnxsmith.graph.reading import compiled_nodes
 from onnxsmith.graph.structure import opset_range, provenance, walk
 from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.runtimes import _call_limits
@@ -73,7 +74,17 @@ def outlook(profile: Profile, subject: Subject) -> Outlook:
 
 def foreseen(profile: Profile, subject: Subject) -> list[Foreseen]:
     """Returns the profile's predictions for each node, and for the model as a whole."""
-    return foresee(subject.model, profile, subject.shaped)
+    return [_compiled(one, profile) for one in foresee(subject.model, profile, subject.shaped)]
+
+
+def _compiled(found: Foreseen, profile: Profile) -> Foreseen:
+    """Returns the prediction; for a node with compiled code, it depends on the provider that compiled the node."""
+    if found.node is None or not compiled_nodes.is_compiled(found.node):
+        return found
+    if compiled_nodes.is_for(found.node, profile.id):
+        why = "it was compiled for this target, whose provider, SDK and device decide whether the code loads"
+        return replace(found, outlook=Outlook.UNKNOWN, reason=why)
+    return replace(found, outlook=Outlook.REFUSED, reason="it was compiled for another provider")
 
 
 def _check(name: str, profile: Profile, subject: Subject) -> TargetCheck:

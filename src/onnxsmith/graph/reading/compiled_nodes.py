@@ -21,26 +21,47 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import Signature, signature
 
 _DOMAIN, _OPERATOR = "com.microsoft", "EPContext"
+NAME = f"{_DOMAIN}::{_OPERATOR}"
+"""Is the operator of a compiled node, as reports write it."""
+_FITS = "beside the model, with the same inputs and outputs"
 
 
 def of_model(model: ir.Model, path: Path | None) -> CompiledNodes | None:
     """Returns what the compiled nodes say about themselves; None for a model without any. `path` is the model's file:
     files that the nodes name are looked for in its folder, by their names only."""
-    nodes = [node for node in walk.all_nodes(model) if _is_compiled(node)]
+    nodes = [node for node in walk.all_nodes(model) if is_compiled(node)]
     if not nodes:
         return None
-    left = Counter(walk.op_name(node) for node in walk.all_nodes(model) if not _is_compiled(node))
+    left = Counter(walk.op_name(node) for node in walk.all_nodes(model) if not is_compiled(node))
     source = next((text for node in nodes if (text := _text(node, "onnx_model_filename"))), "")
     folder = None if path is None else path.absolute().parent
+    state = _state(source, path, signature(model)) if source else ""
     return CompiledNodes(
         tuple(_described(node, folder) for node in nodes),
         dict(left.most_common()),
         source,
-        _state(source, path, signature(model)) if source else "",
+        state,
+        str(path.parent / _name(source)) if path is not None and state == _FITS else "",
     )
 
 
-def _is_compiled(node: ir.Node) -> bool:
+def is_for(node: ir.Node, target: str) -> bool:
+    """Whether the provider that compiled the node may be that of a target: `QNNExecutionProvider` and `qnn`."""
+    name = provider_key(_text(node, "source"))
+    return bool(name) and target.replace("-", "").startswith(_ALSO_CALLED.get(name, name))
+
+
+def provider_key(provider: str) -> str:
+    """Returns the name of a provider in its short form: `qnn` for `QNNExecutionProvider`, and for `QNN`."""
+    return provider.lower().removesuffix("executionprovider")
+
+
+_ALSO_CALLED = {"nvtensorrtrtx": "tensorrtrtx"}
+"""Maps a provider to the beginning of its targets, if it is called otherwise."""
+
+
+def is_compiled(node: ir.Node) -> bool:
+    """Whether the node holds code that an execution provider compiled."""
     return node.domain == _DOMAIN and node.op_type == _OPERATOR
 
 
@@ -88,7 +109,7 @@ def _beside(name: str, folder: Path) -> Path | None:
 
 def _state(source: str, path: Path | None, own: Signature) -> str:
     """Says whether the model from which this one was compiled is there, and fits."""
-    found = None if path is None else _beside(PurePosixPath(source.replace("\\", "/")).name, path.absolute().parent)
+    found = None if path is None else _beside(_name(source), path.absolute().parent)
     if found is None or not found.is_file() or (path is not None and found.samefile(path)):
         return "not beside the model"
     try:
@@ -97,7 +118,12 @@ def _state(source: str, path: Path | None, own: Signature) -> str:
         return f"beside the model, but it cannot be read: {error.problem.id}"
     if ports != list(_ports(own)):
         return "beside the model, but it has other inputs or outputs"
-    return "beside the model, with the same inputs and outputs"
+    return _FITS
+
+
+def _name(source: str) -> str:
+    """Returns the name of a file without its folders, which may be those of another machine."""
+    return PurePosixPath(source.replace("\\", "/")).name
 
 
 def _ports(one: Signature) -> Iterator[tuple[str, str]]:

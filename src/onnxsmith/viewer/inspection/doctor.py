@@ -13,12 +13,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
+from pathlib import Path
 
 from onnxsmith._version import __version__
 from onnxsmith.base.clock import stage
 from onnxsmith.base.library_versions import NEWEST_TESTED, is_newer, release
 from onnxsmith.base.problem import OnnxsmithError, Problem
-from onnxsmith.base.report.base import Report
+from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts.environment import Environment, Package, Provider
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.system import children, memory_limit
@@ -74,12 +75,16 @@ class Found:
     broken: list[Problem] = field(default_factory=list)
 
 
-def doctor() -> Report:
-    """Reports on Python, the relevant packages and the execution providers; its problems say what to fix.
+def doctor(model: str | Path | None = None) -> Report:
+    """Reports on Python, the relevant packages and the execution providers; its problems say what to fix. If `model`
+    holds code that an execution provider compiled (`EPContext`), also says whether this provider is here.
 
-    The verdict is FAILED when a package that everything needs is missing or cannot be imported, DONE otherwise.
-    Packages that are newer than tested are listed with the problems but do not change the verdict, because most newer
-    releases work.
+    The verdict is FAILED when a package that everything needs is missing or cannot be imported, DIFFERENT when the
+    provider of a compiled model or its code is missing, DONE otherwise. Packages that are newer than tested are listed
+    with the problems but do not change the verdict, because most newer releases work.
+
+    Raises:
+        OnnxsmithError: `model/…` for a model that cannot be read.
     """
     found = Found(_versions())
     _ask_onnx(found)
@@ -88,15 +93,39 @@ def doctor() -> Report:
             _ask_onnxruntime(found)
     problems = (*found.broken, *findings(found))
     failed = any(problem.id.startswith("doctor/core-") for problem in problems)
+    parts: tuple[Part, ...] = (_environment(found),)
+    notes = [memory_limit.HERE.missing]
+    if model is not None and not failed:
+        compiled, doubts, note = _compiled(Path(model), found)
+        parts, problems, notes = (*parts, *compiled), (*problems, *doubts), [*notes, note]
     count = sum(problem.id != "doctor/newer-than-tested" for problem in problems)
+    lost = any(problem.id == "target/compiled" for problem in problems)
     return Report(
         command="doctor",
-        verdict=Verdict.FAILED if failed else Verdict.DONE,
-        parts=(_environment(found),),
+        verdict=Verdict.FAILED if failed else Verdict.DIFFERENT if lost else Verdict.DONE,
+        parts=parts,
         problems=problems,
         headline=f"{several(count, 'problem')} found" if count else "no problem found",
-        notes=tuple(filter(None, [memory_limit.HERE.missing])),
+        notes=tuple(filter(None, notes)),
     )
+
+
+def _compiled(path: Path, found: Found) -> tuple[tuple[Part, ...], tuple[Problem, ...], str]:
+    """Returns what is known of a model that a provider has compiled: the part, problems, and a note."""
+    from onnxsmith.base.report.parts.compiled_nodes import problem_of
+    from onnxsmith.graph.files.load import load
+    from onnxsmith.graph.reading import compiled_nodes
+
+    part = compiled_nodes.of_model(load(path), path)
+    if part is None:
+        return (), (), f"{path} holds no compiled code, so it needs no certain provider"
+    here = {compiled_nodes.provider_key(name) for name in found.providers}
+    away = [one.provider for one in part.nodes if compiled_nodes.provider_key(one.provider) not in here]
+    why = f"the installed onnxruntime has only {', '.join(found.providers) or 'no providers'}" if away else ""
+    if away or part.lost:
+        return (part,), (problem_of(part, str(path), why),), ""
+    note = f"the provider of {path} is here; whether its SDK and this device load the code shows only a run"
+    return (part,), (), note
 
 
 def _versions() -> dict[str, str]:

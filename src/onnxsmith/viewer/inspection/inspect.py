@@ -19,7 +19,7 @@ from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.files.text import to_text
 from onnxsmith.graph.model_identity import identifies
-from onnxsmith.graph.reading import compiled_nodes
+from onnxsmith.graph.reading import compiled_files, compiled_nodes
 from onnxsmith.graph.reading.program_lines import of_model as program_of
 from onnxsmith.graph.reading.weights import held
 from onnxsmith.graph.shapes.needed_shapes import needed
@@ -118,7 +118,10 @@ def inspect(
             *_missing(outline, where),
             *(told.problems if told is not None else ()),
         ),
-        notes=(*_notes(outline, trouble, carried_fields.left_out(model)), *(told.notes if told is not None else ())),
+        notes=(
+            *_notes(outline, trouble, carried_fields.left_out(model), path),
+            *(told.notes if told is not None else ()),
+        ),
         headline=headline(outline),
     )
 
@@ -161,11 +164,13 @@ def _missing(outline: ModelSummary, where: str) -> list[Problem]:
     ]
 
 
-def _notes(outline: ModelSummary, trouble: str | None, left_out: tuple[str, ...]) -> list[str]:
+def _notes(outline: ModelSummary, trouble: str | None, left_out: tuple[str, ...], path: Path | None) -> list[str]:
     notes = [trouble] if trouble else []
     notes += [f"a part of the file was not read, because no run needs it: {part}" for part in left_out]
     if not outline.elements:
         notes.append("the model has no weights")
+    if path is not None and (beside := compiled_files.note_on(path)):
+        notes.append(beside)
     if outline.foreign:
         notes.append(f"operators that only some runtimes support: {', '.join(outline.foreign)}")
     return notes
