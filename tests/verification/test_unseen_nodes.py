@@ -15,7 +15,7 @@ from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.verification import unseen_differences as room
 from onnxsmith.verification.probe import Probe
-from onnxsmith.verification.unseen_differences import _Answer, _read, _same
+from onnxsmith.verification.unseen_differences import _Answer, _read, are_same
 
 
 def judged(text: str, good: str, bad: str) -> Report:
@@ -187,7 +187,7 @@ def test_constants_are_the_same_up_to_rounding(one: Any, other: Any, same: bool)
         array = np.array(values)
         return ir.tensor(array.astype(np.float32) if array.dtype.kind == "f" else array)
 
-    assert _same(made(one), made(other)) == same
+    assert are_same(made(one), made(other)) == same
 
 
 @pytest.mark.parametrize(("count", "tried"), [(0, 0), (1, 1), (32, 32), (33, 17), (64, 32), (65, 22)])
@@ -206,3 +206,42 @@ def test_of_many_pairs_32_are_compared(monkeypatch: pytest.MonkeyPatch, count: i
     assert compared == ([tried] if count else [])
     more = f"; and {tried - 1} more" if tried > 1 else ""
     assert said == ((f"said 0{more}",) if count else ())
+
+
+BRANCH = (
+    "g (float[n,4] x) => (float[n,4] y) { s = ReduceSum<keepdims = 0>(x) z = Constant<value_float = 1e6>() "
+    "c = Greater(s, z) y = If<then_branch = t () => (float[n,4] q) { NODE }, "
+    "else_branch = e () => (float[n,4] r) { r = Neg(x) }>(c) }"
+)
+BODY = (
+    "g (float[n,4] x) => (float[n,4] y) { k = Constant<value = int64 {3}>() b = Constant<value = bool {1}>() "
+    "y = Loop<body = body (int64 i, bool go, float[n,4] h) => (bool more, float[n,4] f) "
+    "{ more = Identity(go) NODE m = Constant<value_float = 1e9>() f = Add(q, m) }>(k, b, x) }"
+)
+
+
+@pytest.mark.parametrize(
+    ("around", "one", "other"),
+    [
+        (BRANCH, "q = LeakyRelu<alpha = 0.1>(x)", "q = LeakyRelu<alpha = 0.2>(x)"),  # small beside the values it takes
+        (BRANCH, "q = Exp(x)", "q = Sqrt(x)"),
+        (BODY, "q = LeakyRelu<alpha = 0.1>(h)", "q = LeakyRelu<alpha = 0.11>(h)"),
+        (BODY, "w = Constant<value_float = 1.0>() q = Mul(h, w)", "w = Constant<value_float = 1.0001>() q = Mul(h, w)"),
+    ],
+)
+def test_another_node_in_a_branch_or_body_is_no_agreement(around: str, one: str, other: str) -> None:
+    report = compare(*(from_text(HEAD.rstrip("g ") + around.replace("NODE", node)) for node in (one, other))).report
+    assert report.verdict is not Verdict.DONE
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("q = Softmax<axis = 1>(x)", "q = Softmax<axis = -1>(x)"),
+        ("q = Add(x, x)", "d = Constant<value_float = 2.0>() q = Mul(x, d)"),
+        ("q = LeakyRelu<alpha = 0.01>(x)", "q = LeakyRelu(x)"),
+    ],
+)
+def test_what_means_the_same_in_a_branch_is_equal(one: str, other: str) -> None:
+    report = compare(*(from_text(HEAD.rstrip("g ") + BRANCH.replace("NODE", node)) for node in (one, other))).report
+    assert report.verdict is Verdict.DONE

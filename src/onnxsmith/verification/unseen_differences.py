@@ -203,7 +203,7 @@ def unseen_nodes(
     """Returns sentences about nodes that compute differently although no input shows this to the `check`. The nodes of
     outputs that are `free` may differ."""
     models = {probe: probe.model for probe in (candidate, reference)}
-    in_candidate, in_reference = same_name_nodes.pairs(models[candidate], models[reference], _same)
+    in_candidate, in_reference = same_name_nodes.pairs(models[candidate], models[reference], are_same)
     if free:
         in_candidate = [pair for pair in in_candidate if not free.of(pair.name)]
         in_reference = [pair for pair in in_reference if not free.of(pair.name)]
@@ -221,26 +221,26 @@ def _unseen(probe: Probe, model: ir.Model, found: Sequence[Pair], runs: Sequence
     usual = [(run, probe.plain(run.feed)) for run in runs]
     apart, quiet = _side_by_side(probe, model, found, runs)
     hidden = [
-        f"{_description(pair)} gives different results, but no output shows this"
+        f"{description(pair)} gives different results, but no output shows this"
         for pair in apart[:_SESSIONS]
-        if not _is_seen(probe, same_name_nodes.swapped(model, pair), usual, check)
+        if not is_seen(probe, same_name_nodes.swapped(model, pair), usual, check)
     ]
     hidden += [
-        f"{_description(pair)} gives different results, but only for values that none of the inputs causes"
+        f"{description(pair)} gives different results, but only for values that none of the inputs causes"
         for pair, read, sizes in quiet[:_SESSIONS]
-        if _differ_alone(probe, pair, read, sizes)
+        if differ_alone(probe, pair, read, sizes, model.opset_imports)
     ]
     return hidden
 
 
-def _description(pair: Pair) -> str:
+def description(pair: Pair) -> str:
     ours, theirs = pair.ours.op_type, pair.twin.op_type
     if ours != theirs:
         return f"{pair.name!r} is {ours} in one model and {theirs} in the other, and"
     return f"{ours} {pair.name!r} has different {'attributes or constants' if pair.is_wired_alike else 'inputs'}, and"
 
 
-def _same(a: ir.TensorProtocol, b: ir.TensorProtocol) -> bool:
+def are_same(a: ir.TensorProtocol, b: ir.TensorProtocol) -> bool:
     """Whether two constants are equal, up to the rounding of two ways of computing them."""
     if a.dtype != b.dtype or tuple(a.shape) != tuple(b.shape):
         return False
@@ -342,7 +342,7 @@ def _dtype(array: np.ndarray[Any, Any]) -> ir.DataType:
     return ir.DataType.STRING if array.dtype.kind in "OUS" else ir.DataType.from_numpy(array.dtype)
 
 
-def _is_seen(probe: Probe, swap: ir.Model | None, usual: Sequence[tuple[Run, Outputs | None]], check: Check) -> bool:
+def is_seen(probe: Probe, swap: ir.Model | None, usual: Sequence[tuple[Run, Outputs | None]], check: Check) -> bool:
     """Whether the check sees the other model's node in place of the model's own; also True if that model cannot run."""
     if swap is None:
         return True
@@ -358,12 +358,14 @@ def _is_seen(probe: Probe, swap: ir.Model | None, usual: Sequence[tuple[Run, Out
     return False
 
 
-def _differ_alone(probe: Probe, pair: Pair, read: Read, sizes: Mapping[str, int]) -> bool:
+def differ_alone(
+    probe: Probe, pair: Pair, read: Read, sizes: Mapping[str, int], opset_imports: Mapping[str, int]
+) -> bool:
     """Whether two nodes that read the same tensors give different results on generated tensors. Generated texts cannot
     cover all cases, so for text inputs any difference between the nodes counts."""
     if any(dtype is ir.DataType.STRING for dtype, _ in read.values()):
         return True
-    ours, theirs = same_name_nodes.alone(pair.ours, read), same_name_nodes.alone(pair.twin, read)
+    ours, theirs = (same_name_nodes.alone(node, read, opset_imports) for node in (pair.ours, pair.twin))
     rounding = roundings(theirs)
     generator = Generator.for_model(theirs)
     # The numbers of both nodes: they may differ in just such a limit.

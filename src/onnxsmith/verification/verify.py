@@ -330,7 +330,12 @@ def _unseen(evidence: Evidence, runs: Sequence[Run], checks: Checks, *, asked: b
     found = unseen_weights(evidence.original, evidence.faults, runs, checks)
     from onnxsmith.verification.unseen_differences import unseen_nodes
 
-    nodes = () if asked else unseen_nodes(evidence.original, evidence.faults, runs, checks, checks.free)
+    if asked:
+        return (found,) if found else ()
+    nodes = unseen_nodes(evidence.original, evidence.faults, runs, checks, checks.free)
+    from onnxsmith.verification.unseen_inner_nodes import unseen_inner_nodes
+
+    nodes += unseen_inner_nodes(evidence.original, evidence.faults, runs, checks)
     return (*((found,) if found else ()), *nodes)
 
 

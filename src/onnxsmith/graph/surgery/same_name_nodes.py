@@ -5,6 +5,7 @@ model's tensors of the same names; its constants come along."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -67,6 +68,57 @@ def pairs(model: ir.Model, other: ir.Model, same: Same) -> tuple[list[Pair], lis
     return here, there
 
 
+def inner_pairs(model: ir.Model, other: ir.Model, same: Same) -> list[Pair]:
+    """Returns the pairs of different nodes with the same name in branches, bodies and local functions that read the
+    same computed tensors. Leaves out names that several graphs of a model use."""
+    ours, theirs = _inner(model), _inner(other)
+    found = (Pair(name, node, theirs[name]) for name, node in ours.items() if name in theirs)
+    return [
+        pair
+        for pair in found
+        if len(pair.ours.outputs) == len(pair.twin.outputs)
+        and _may_swap(pair.ours, pair.twin, model, other)
+        and pair.is_wired_alike
+        and not _is_same(pair.ours, pair.twin, same)
+    ]
+
+
+def swapped_inside(model: ir.Model, pair: Pair) -> ir.Model:
+    """Returns a copy of `model` with the twin in place of a node of a branch, body or local function."""
+    made = cloned(model)
+    own = _inner(made)[pair.name]
+    assert own.graph is not None
+    names, computed = Names(made), [value for value in own.inputs if value is not None and const_tensor(value) is None]
+    inputs: list[ir.Value | None] = []
+    for value in pair.twin.inputs:
+        tensor = const_tensor(value) if value is not None else None
+        if value is None or tensor is None:
+            inputs.append(None if value is None else computed.pop(0))
+            continue
+        constant = ir.node("Constant", [], {"value": ir.tensor(tensor.numpy(), dtype=tensor.dtype)})
+        constant.outputs[0].name = names.free(f"{value.name}.twin")
+        own.graph.insert_before(own, constant)
+        inputs.append(constant.outputs[0])
+    node = ir.Node(
+        pair.twin.domain, pair.twin.op_type, inputs, list(pair.twin.attributes.values()),
+        num_outputs=len(own.outputs), overload=pair.twin.overload, name=own.name,
+    )  # fmt: skip
+    own.graph.insert_before(own, node)
+    for old, new in zip(own.outputs, node.outputs, strict=True):
+        name, new.type, new.shape = old.name, old.type, old.shape
+        old.replace_all_uses_with(new, replace_graph_outputs=True)
+        old.name, new.name = f"{name}.before", name
+    own.graph.remove(own, safe=True)
+    return made
+
+
+def _inner(model: ir.Model) -> dict[str, ir.Node]:
+    """Returns the nodes outside of the main graph by the name of their first output, without names that occur twice."""
+    nodes = [node for node in walk.all_nodes(model) if node.graph is not model.graph and node.outputs]
+    counts = Counter(node.outputs[0].name for node in nodes)
+    return {node.outputs[0].name: node for node in nodes if node.outputs[0].name and counts[node.outputs[0].name] == 1}
+
+
 def doubled(model: ir.Model, chosen: Sequence[Pair]) -> Doubled:
     """Returns a copy of `model` in which the twins of these pairs run beside the nodes."""
     made = cloned(model)
@@ -104,15 +156,15 @@ def swapped(model: ir.Model, pair: Pair) -> ir.Model | None:
     return made
 
 
-def alone(node: ir.Node, read: Mapping[str, tuple[ir.DataType, Sequence[int | str]]]) -> ir.Model:
+def alone(
+    node: ir.Node, read: Mapping[str, tuple[ir.DataType, Sequence[int | str]]], opset_imports: Mapping[str, int]
+) -> ir.Model:
     """Makes a model of one node; `read` has the dtypes and shapes of its inputs by name."""
     ports = {
         name: ir.Value(name=f"{name}.alone", type=ir.TensorType(dtype), shape=ir.Shape(list(sizes)))
         for name, (dtype, sizes) in read.items()
     }
-    home = node.graph
-    assert isinstance(home, ir.Graph)
-    versions = dict(home.opset_imports)
+    versions = dict(opset_imports)
     made = ir.Model(ir.Graph(list(ports.values()), [], nodes=[], opset_imports=versions, name="alone"), ir_version=10)
     copy = _put(node, made, ports, Names(made))
     made.graph.append(copy)
