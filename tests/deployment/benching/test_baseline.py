@@ -171,3 +171,13 @@ def test_outputs_that_cannot_be_written(tmp_path: Path, refused: Refused, figure
         onnxsmith.bench(figures[0], sizes={"n": 4}, save=figures[0])
     with refused("bench/baseline"):
         onnxsmith.bench(figures[0], sizes={"n": 4}, against=tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize("log", [math.nan, math.inf, -math.inf, -1000.0, 1e300, True, "0", None])
+def test_a_figure_that_is_no_time_is_refused(tmp_path: Path, figures: Any, log: Any) -> None:
+    data = json.loads(json.dumps(figures[1]))
+    data["subjects"][0]["logs"][0] = log
+    (tmp_path / "b.json").write_text(json.dumps(data))
+    with pytest.raises(OnnxsmithError) as caught:
+        baseline.read(tmp_path / "b.json", "onnxsmith bench m.onnx")
+    assert caught.value.problem.id == "bench/baseline"

@@ -180,6 +180,8 @@ def compare(a: View, b: View, found: Found, *, by_name: bool, forms: SimplifiedF
             for change in ports.changes(side, first, second, pairs, a.path, found.dimensions)
             if by_name or change.kind != "renamed"
         )
+    if by_name:
+        found.interface += ports.defaults(*([v for v in one.graph.inputs if one.is_stored(v)] for one in (a, b)))
     _Comparison(a, b, found).run(outputs)
 
 

@@ -91,6 +91,17 @@ class Dimensions:
         return [(x, y) for x, y in self._new.items() if x != y]
 
 
+def defaults(ours: Values, theirs: Values) -> Iterator[PortChange]:
+    """Yields the inputs with a default value that only one of two graphs has: a caller may give them another value."""
+    old, new = ({value.name or "": value for value in values} for values in (ours, theirs))
+    for name, value in old.items():
+        if name not in new:
+            yield PortChange("input", "removed", name, f"{type_text(value)} with a default", "-")
+    for name, value in new.items():
+        if name not in old:
+            yield PortChange("input", "added", name, "-", f"{type_text(value)} with a default")
+
+
 def changes(
     side: str, ours: Values, theirs: Values, pairs: Sequence[Pair], path: str, dimensions: Dimensions
 ) -> Iterator[PortChange]:

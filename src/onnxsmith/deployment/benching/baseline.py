@@ -33,6 +33,8 @@ from onnxsmith.graph.files.digest import sha256
 from onnxsmith.graph.files.save import disk_problems
 
 FORMAT = 1
+_LARGEST_LOG = 50
+"""Limits the logarithm of a time in seconds. A choice: far beyond what can be measured, and it has an exponential."""
 Ended: TypeAlias = tuple[Verdict, tuple[Problem, ...]]
 """Holds the verdict of a comparison, and the problems that explain it."""
 
@@ -96,7 +98,7 @@ def read(path: Path, command: str) -> Baseline:
                 str(one["on"]),
                 str(one["file"]),
                 str(one["sha256"]),
-                tuple(map(float, one["logs"])),
+                tuple(map(_log, one["logs"])),
             )
             for one in data["subjects"]
         )
@@ -110,6 +112,13 @@ def read(path: Path, command: str) -> Baseline:
             why="there is no such file" if isinstance(error, FileNotFoundError) else f"{type(error).__name__}: {error}",
             fix=_fix(path, command),
         ) from error
+
+
+def _log(value: Any) -> float:
+    """Returns the logarithm of a time in seconds. Raises ValueError for what is none: JSON of Python has NaN."""
+    if not isinstance(value, float | int) or isinstance(value, bool) or not abs(value) <= _LARGEST_LOG:
+        raise ValueError(f"{value!r} is not the logarithm of a time")
+    return float(value)
 
 
 def _fix(path: Path, command: str) -> str:
