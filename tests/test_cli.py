@@ -13,15 +13,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import onnxsmith
 from onnxsmith.base import options, rooms
 from onnxsmith.base.report.base import Report
+from onnxsmith.cli import application
 from onnxsmith.cli.commands.base import Command
 from onnxsmith.graph.files.save import save
 from onnxsmith.graph.files.text import from_text
@@ -556,3 +559,22 @@ def test_the_words_of_a_model_are_printed_as_they_are(folder: Path) -> None:
     status, _, said = called("inspect", "root:x:0.onnx", cwd=folder)
     assert status == 2
     assert "root:x:0.onnx" in said
+
+
+@pytest.mark.parametrize("where", ["_render", "_with_waiting"])
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_report_that_fails_is_no_difference(where: str, interrupted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt may leave a library half imported, which then fails wherever it is used next."""
+
+    def failing(*_: object, **__: object) -> None:
+        raise RecursionError("numpy.exceptions")
+
+    @contextmanager
+    def unwinding() -> Iterator[Callable[[], bool]]:
+        yield lambda: interrupted
+
+    monkeypatch.setattr(application, where, failing)
+    monkeypatch.setattr(application.interrupts, "unwinding", unwinding)
+    done = CliRunner().invoke(application.app, ["op", "Relu"])
+    assert done.exit_code == 2
+    assert ("run/interrupted" if interrupted else "RecursionError") in done.stderr

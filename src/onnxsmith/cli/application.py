@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 import typer
 
@@ -207,19 +207,28 @@ def _execute(command: Command, files: SideFiles, *, json: bool, verbose: bool, q
     begin = _process.pop() if _process else time.monotonic()
     clock.command_begins()
     files, command = files.streamed(command)
-    with interrupts.unwinding() as interrupted:
-        report = _report(command, files, interrupted, shown=not json and not quiet)
-    report = _with_waiting(report, begin)
+    interruption, interrupted = Interruption(command), cast("Callable[[], bool]", bool)
     try:
+        with interrupts.unwinding() as interrupted:
+            report = _report(command, files, interruption, interrupted, shown=not json and not quiet)
+        report = _with_waiting(report, begin)
         return _render(files.written(report, command), json=json, verbose=verbose, quiet=quiet)
     except BrokenPipeError:  # the reader closed the pipe early (`| head`); the command itself is done
         _discard_output()
         return report.verdict.exit_code
+    except OSError:
+        raise
+    except Exception as error:  # noqa: BLE001 — a library that an interrupt left half imported fails in the report, too
+        found = interruption.problem() if interrupted() else unexpected.problem_of(error, "the report")
+        sys.stderr.write(f"{found}\n")
+        return Verdict.FAILED.exit_code
 
 
-def _report(command: Command, files: SideFiles, interrupted: Callable[[], bool], *, shown: bool) -> Report:
+def _report(
+    command: Command, files: SideFiles, interruption: Interruption, interrupted: Callable[[], bool], *, shown: bool
+) -> Report:
     """Runs the command and returns its report. An error becomes a report with the verdict `failed`."""
-    start, interruption = time.monotonic(), Interruption(command)
+    start = time.monotonic()
     try:
         command.refuse()
         files.refuse_loss(command)
@@ -303,7 +312,7 @@ def command(words: Sequence[str]) -> Command:
 def run_quietly(command: Command) -> Report:
     """Runs a command, and returns its report, also if it fails."""
     with interrupts.unwinding() as interrupted:
-        return _report(command, SideFiles(), interrupted, shown=False)
+        return _report(command, SideFiles(), Interruption(command), interrupted, shown=False)
 
 
 def _with_waiting(report: Report, begin: float) -> Report:
@@ -319,6 +328,7 @@ def _with_waiting(report: Report, begin: float) -> Report:
 def _render(report: Report, *, json: bool, verbose: bool, quiet: bool) -> int:
     if json:
         sys.stdout.write(report.to_json() + "\n")
+        sys.stdout.flush()  # a closed pipe fails here, where it is expected
         return report.verdict.exit_code
     from onnxsmith.cli.render import terminal
 

@@ -307,3 +307,32 @@ def test_values_that_are_not_finite_are_refused(tmp_path: Path, value: float, re
 def test_a_path_that_takes_no_picture_is_told(tmp_path: Path, name: str, id_: str, refused: Refused) -> None:
     with refused(id_):
         write_image(np.zeros((2, 2)), tmp_path / name)
+
+
+@pytest.mark.parametrize("orientation", [1, 3, 6, 8])
+def test_a_photograph_stands_upright(tmp_path: Path, orientation: int) -> None:
+    """A camera stores the pixels as its sensor reads them, and how to turn them in Exif."""
+    picture = Image.new("RGB", (WIDE, HIGH), "black")
+    picture.paste("red", (0, 0, WIDE // 2, HIGH // 2))
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    picture.save(tmp_path / "p.png", exif=exif)
+    wanted = np.asarray(picture.rotate({1: 0, 3: 180, 6: -90, 8: 90}[orientation], expand=True))
+    found = read_image(tmp_path / "p.png", port(1, 3, *wanted.shape[:2], dtype="uint8"))
+    assert np.array_equal(np.moveaxis(found[0], 0, 2), wanted)
+
+
+def test_an_array_of_another_byte_order(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(3, dtype=">f4"))
+    found = read_npz(tmp_path / "a.npy")[""]
+    assert found.dtype == np.float32
+    assert found.dtype.isnative
+    assert found.tolist() == [0, 1, 2]
+
+
+def test_a_shape_of_truth_values_is_refused(tmp_path: Path, refused: Refused) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((1, 4), np.float32))
+    data = (tmp_path / "a.npy").read_bytes()
+    (tmp_path / "a.npy").write_bytes(data.replace(b"(1, 4), }   ", b"(True, 4), }"))
+    with refused("input/unreadable"):
+        read_npz(tmp_path / "a.npy")

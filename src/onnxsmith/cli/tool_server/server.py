@@ -22,6 +22,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from onnxsmith._version import __version__
+from onnxsmith.base.printable import json_printable
 from onnxsmith.base.system import children, unanswered_signals
 from onnxsmith.cli.tool_server.calls import Calls
 from onnxsmith.cli.tool_server.command_line import Permissions
@@ -101,7 +102,7 @@ class _Answers:
 
     def write(self, text: str) -> None:
         """Writes an answer."""
-        self._unless_closed(self._stream.write, text)
+        self._unless_closed(self._stream.write, json_printable(text))
 
     def flush(self) -> None:
         """Sends what was written."""

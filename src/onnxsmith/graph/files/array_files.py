@@ -173,10 +173,15 @@ class ArrayFile:
     def _read(self, name: str) -> npt.NDArray[Any]:
         with user_files.opened(self.path) as whole:
             if self._archive is None:
-                return np.lib.format.read_array(whole, allow_pickle=False)
+                return _native(np.lib.format.read_array(whole, allow_pickle=False))
             self._archive.fp = whole  # a new ZipFile would read the directory of all entries again
             with self._archive.open(self._entries[name]) as file:
-                return np.lib.format.read_array(file, allow_pickle=False)
+                return _native(np.lib.format.read_array(file, allow_pickle=False))
+
+
+def _native(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Returns the array in the byte order of this machine. Another machine may have written it in the other order."""
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def refuse_large(path: Path, sizes: Mapping[str, int]) -> None:
@@ -215,7 +220,7 @@ def _declared(file: IO[bytes], size: int, *, is_alone: bool) -> int:
         raise ValueError("it does not begin with the head of an array of numbers") from error
     if dtype.hasobject:
         raise ValueError(_OBJECTS)
-    if any(count < 0 for count in shape) or not dtype.itemsize:
+    if any(type(count) is not int or count < 0 for count in shape) or not dtype.itemsize:
         raise ValueError(f"its head declares the shape {shape} of {dtype}")
     declared: int = math.prod(shape) * dtype.itemsize
     there = size - file.tell()

@@ -34,6 +34,8 @@ _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 and starts another program for some, such as Ghostscript for PostScript."""
 _DTYPES = {"float": np.float32, "float16": np.float16, "double": np.float64, "uint8": np.uint8}
 """Maps the dtypes of inputs that take an image to those of numpy."""
+_TURNED = (5, 6, 7, 8)
+"""Lists the orientations of the Exif standard (CIPA DC-008) that exchange width and height."""
 _DECODING = 20
 """The bytes for each pixel while an image is decoded: three images of 4 bytes a pixel (as it is, with and without
 transparency), and twice the 3 bytes of its array; measured: 18."""
@@ -103,7 +105,7 @@ def read_image(path: Path, port: Port) -> Array:
             height or width; `input/too-large` if this process has no memory for the image. Only its header was read
             then.
     """
-    from PIL import Image, UnidentifiedImageError
+    from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
     shape, channel = _image_axes(port, path)
     try:
@@ -116,8 +118,10 @@ def read_image(path: Path, port: Port) -> Array:
                 raise ValueError(f"mode {picture.mode} has more than 8 bits a channel; they would be lost")
             if getattr(picture, "n_frames", 1) > 1:
                 raise ValueError("the file has several frames or pages, and an input takes one picture")
-            _refuse_size(path, picture.size, port, channel)
-            pixels = np.asarray(_luminance(picture) if shape[channel] == 1 else _colours(picture))
+            is_turned = picture.getexif().get(ExifTags.Base.Orientation, 1) in _TURNED
+            _refuse_size(path, picture.size[::-1] if is_turned else picture.size, port, channel)
+            upright = ImageOps.exif_transpose(picture)
+            pixels = np.asarray(_luminance(upright) if shape[channel] == 1 else _colours(upright))
     except OnnxsmithError:
         raise
     except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
+from onnxsmith.base.printable import printable
 from onnxsmith.viewer.picture.picture_elements import Box, Line, Picture, Text
 
 _STACK = 4.0
@@ -71,8 +72,8 @@ def _text(text: Text) -> str:
 
 
 def _said(text: str) -> str:
-    """Escapes a text, and replaces the characters that XML does not allow."""
-    return escape("".join(one if _allowed(one) else "\ufffd" for one in text))
+    """Escapes a text, its hidden characters too, and replaces the characters that XML does not allow."""
+    return escape("".join(one if _allowed(one) else "\ufffd" for one in printable(text)))
 
 
 def _allowed(one: str) -> bool:
