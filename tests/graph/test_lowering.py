@@ -466,3 +466,28 @@ def test_a_reduction_over_no_axes_keeps_its_steps_on_each_element(operator: str,
         found = lowered(model(text, version), target)
         assert found.stuck == ()
         np.testing.assert_allclose(values(found.model, given)[0], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("node", "version", "target", "shape", "axes"),
+    [
+        ("LayerNormalization (x, s, b)", 17, 16, (2, 4, 64), (2,)),
+        ("LayerNormalization <axis = 1> (x, t, t)", 17, 11, (2, 4, 64), (1, 2)),
+        ("LayerNormalization (x, s, b)", 21, 9, (2, 4, 64), (2,)),
+        ("GroupNormalization <num_groups = 2> (x, g, g)", 21, 17, (2, 2, 2, 64), (2, 3)),
+        ("MeanVarianceNormalization <axes = [2]> (x)", 13, 8, (2, 4, 64), (2,)),
+    ],
+)
+def test_a_variance_beside_a_large_mean_keeps_its_digits(
+    node: str, version: int, target: int, shape: tuple[int, ...], axes: tuple[int, ...]
+) -> None:
+    weights = "float[64] s, float[64] b, float[4,64] t, float[4] g"
+    made = lowered(model(f"g (float[2,4,64] x, {weights}) => (float[2,4,64] y) {{ y = {node} }}", version), target)
+    assert not made.stuck
+    x = (1000 + RANDOM.normal(size=(2, 4, 64))).astype(np.float32)
+    given = [np.ones(size, np.float32) for size in ((64,), (64,), (4, 64), (4,))]
+    (found,) = values(made.model, x, *given)
+    wide = x.astype(np.float64).reshape(shape)
+    wanted = (wide - wide.mean(axes, keepdims=True)) / np.sqrt(wide.var(axes, keepdims=True) + 1e-5)
+    moved = 0 if node.startswith("Mean") else 1  # by the bias
+    assert np.abs(found - moved - wanted.reshape(x.shape)).max() < 2e-3  # 1000 has a step of 6e-5

@@ -11,6 +11,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from onnxsmith.graph.shapes.symbolic_inference import inferred
 from onnxsmith.graph.structure import walk
+from onnxsmith.graph.surgery import stable_variance
 from onnxsmith.graph.surgery.inlining import inlined
 from onnxsmith.graph.surgery.node_insertion import Inserter
 
@@ -82,6 +83,7 @@ def _inserted(node: ir.Node, schema: Any, body: onnx.FunctionProto, opset: int, 
     """Inlines the body in a model of its own, and moves its nodes in front of the node."""
     mini, operands = _mini(node, schema, body, opset)
     flat = inferred(inlined(mini)[0])[0]
+    stable_variance.rewrite(flat.graph)
     RemoveUnusedNodesPass()(flat)
     results = [_own(flat.graph, value) for value in flat.graph.outputs]
     flat.graph.outputs.clear()
