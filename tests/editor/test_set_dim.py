@@ -663,3 +663,33 @@ def test_an_output_that_keeps_a_single_row_is_refused(tmp_path: Path) -> None:
     error = refused(text, "x:0=batch", tmp_path)
     assert error.problem.id == "edit/frozen-dim"
     assert "keeps the size of batch" in error.problem.what
+
+
+CACHE = """<ir_version: 10, opset_import: ["": 21]>
+g (float[batch,past_length,4] past, float[batch,length,4] x, float["batch","past_length + length"] mask)
+=> (float[batch,total,4] k, float[batch] s) <int64[1] one = {1}> {
+  k = Concat <axis = 1> (past, x)
+  s = ReduceSum <keepdims = 0> (mask, one)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("dims", "wanted"),
+    [
+        (["past_length=16", "length=1"], 17),
+        (["past_length=16"], "length + 16"),
+        (["length=1"], "past_length + 1"),
+    ],
+)
+def test_a_size_in_the_expression_of_another_input(dims: list[str], wanted: int | str, tmp_path: Path) -> None:
+    """The mask of a decoder is as long as the cache and the new tokens together."""
+    model = from_text(CACHE.replace('"batch","past_length + length"', "batch,both"))
+    model.graph.inputs[2].shape = ir.Shape(["batch", "past_length + length"])
+    onnxsmith.save(model, tmp_path / "m.onnx")
+    with onnxsmith.edit(tmp_path / "m.onnx", tmp_path / "out.onnx") as m:
+        m.set_dim(dims)
+    assert m.result is not None
+    assert m.result.ok, m.result.report.problems
+    mask = onnxsmith.load(tmp_path / "out.onnx").graph.inputs[2].shape
+    assert mask is not None
+    assert mask[1] == wanted

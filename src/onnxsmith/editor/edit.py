@@ -226,7 +226,9 @@ class Edit:
         with self._written_patch() as place:
             with self._clock, no_collection():
                 self._work.notes += self._unused()
-                tidy(self._work.model)
+                gone = tidy(self._work.model, keep=self._keep_unused)
+                told = f"removed {several(len(gone), 'constant')} that nothing reads: {first_few(gone, 3)}"
+                self._work.notes += [told] if gone else []
                 new = {old: name for name, old in self._work.outputs.items() if old}
                 free_values.record(self._work.model, free_values.of_model(self._work.model).renamed(new))
                 if self._settings is not None:

@@ -7,19 +7,28 @@ from collections.abc import Iterable, Mapping
 import onnx_ir as ir
 
 from onnxsmith.base.problem import problem
-from onnxsmith.graph.structure import captures, walk
+from onnxsmith.graph.structure import captures, quantization_annotations, walk
 
 
-def tidy(model: ir.Model) -> None:
-    """Removes initializers that nothing reads, and sorts graphs whose nodes are out of order.
+def tidy(model: ir.Model, *, keep: bool = False) -> list[str]:
+    """Removes initializers that nothing reads, unless the caller wants to `keep` them, and sorts graphs whose nodes are
+    out of order. Returns the names of the removed initializers. Those that a quantization annotation names stay.
 
     Raises:
         OnnxsmithError: `edit/cycle` if a node depends on its own result.
     """
-    for graph in walk.graphs(model):
-        for name, value in list(graph.initializers.items()):
-            if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
-                del graph.initializers[name]
+    gone: list[str] = []
+    unread = [
+        value
+        for graph in (() if keep else walk.graphs(model))
+        for value in graph.initializers.values()
+        if not value.uses() and not value.is_graph_output() and not value.is_graph_input()
+    ]
+    annotated = quantization_annotations.named(model) if unread else ()
+    for value in unread:
+        if value.name not in annotated and isinstance(value.graph, ir.Graph):
+            del value.graph.initializers[value.name or ""]
+            gone.append(value.name or "")
     for graph in walk.graphs(model):
         seen: set[ir.Node] = set()
         for node in graph:
@@ -28,6 +37,7 @@ def tidy(model: ir.Model) -> None:
                 _sort(graph)
                 break
             seen.add(node)
+    return gone
 
 
 def _sort(graph: ir.Graph) -> None:

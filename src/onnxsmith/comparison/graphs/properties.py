@@ -17,11 +17,8 @@ from onnxsmith.comparison.graphs.model_pairs import FunctionPairs
 from onnxsmith.comparison.graphs.ports import type_text
 from onnxsmith.graph.reading.exact_text import attribute_text
 from onnxsmith.graph.reading.scopes import function_name
-from onnxsmith.graph.structure import attribute_keys
+from onnxsmith.graph.structure import attribute_keys, quantization_annotations
 from onnxsmith.graph.structure.walk import node_label, op_name
-
-_QUANTIZATION = "quant_parameter_tensor_names"
-"""The key of a value's `meta` under which onnx-ir keeps a tensor's quantization annotation."""
 
 
 def changes(a: ir.Model, b: ir.Model, functions: FunctionPairs, found: Found) -> Iterator[PropertyChange]:
@@ -130,7 +127,7 @@ def _of_values(found: Found) -> Iterator[PropertyChange]:
         rows += list(_texts(metadata_props(a), metadata_props(b), name))
         if (a.doc_string or "") != (b.doc_string or ""):
             rows.append(PropertyChange("doc", "description", _text(a.doc_string), _text(b.doc_string), where=name))
-        old, new = (str(meta(value).get(_QUANTIZATION) or "-") for value in (a, b))
+        old, new = (str(meta(value).get(quantization_annotations.KEY) or "-") for value in (a, b))
         if (old == "-") != (new == "-"):
             rows.append(PropertyChange("metadata", "quantization annotation", old, new, where=name))
         inside = a.producer() is not None and not a.is_graph_output() and not b.is_graph_output()

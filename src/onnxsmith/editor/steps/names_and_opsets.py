@@ -14,7 +14,7 @@ from onnxsmith.base.words import listed, several
 from onnxsmith.editor.edited_model import Work
 from onnxsmith.editor.steps.base import Step
 from onnxsmith.graph.shapes.dims import symbols
-from onnxsmith.graph.structure import fresh, tensor_paths, versions, walk
+from onnxsmith.graph.structure import fresh, quantization_annotations, tensor_paths, versions, walk
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion
 from onnxsmith.graph.surgery.names import rename_ports, rename_symbols
@@ -79,6 +79,7 @@ class Rename(Step):
             work.inputs[self.to] = work.inputs.pop(old, None)
             return f"input {old} → {self.to}; the output keeps its name"
         value.name = self.to
+        quantization_annotations.rename(work.model, old, self.to)
         for ports, held in ((work.inputs, graph.inputs), (work.outputs, graph.outputs)):
             if value in held:
                 ports[self.to] = ports.pop(old, None)

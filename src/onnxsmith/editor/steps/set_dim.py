@@ -23,6 +23,7 @@ from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.model_copy import cloned
 from onnxsmith.graph.structure.signature import is_symbol
 from onnxsmith.graph.surgery.inlining import inlined
+from onnxsmith.graph.surgery.names import fix_symbols
 
 _CALL = re.compile(r"[A-Za-z_]\w*\(")
 
@@ -74,10 +75,19 @@ def _replace(work: Work, found: list[Request]) -> None:
     work.reshape(*(one.value for one in found))
 
     def adapt(model: ir.Model) -> ir.Model:
+        sizes: dict[str, int] = {}
         for value in model.graph.inputs:
             if value.name in new and value.shape is not None:
                 dims = list(value.shape)
                 value.shape = ir.Shape([new[value.name].get(axis, dim) for axis, dim in enumerate(dims)])
+                pairs = zip(dims, value.shape, strict=True)
+                sizes |= {
+                    old.value: size
+                    for old, size in pairs
+                    if not isinstance(old, int) and isinstance(size, int) and old.value
+                }
+        left = {str(dim) for value in model.graph.inputs for dim in value.shape or ()}
+        fix_symbols(model, {name: size for name, size in sizes.items() if name not in left and is_symbol(name)})
         return model
 
     work.adapt_reference.append(adapt)

@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.seams.constant_tensors import const_tensor
 from onnxsmith.graph.passes.base import May, Pass, PassResult, always
-from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure import quantization_annotations, walk
 from onnxsmith.graph.structure.tensor_keys import contents, glimpse, outline
 
 
@@ -93,7 +93,7 @@ def _annotated(graph: ir.Graph) -> set[str]:
     names: set[str] = set()
     values = [*graph.inputs, *graph.initializers.values(), *(value for node in graph for value in node.outputs)]
     for value in values:
-        parameters = value.meta.get("quant_parameter_tensor_names")
+        parameters = value.meta.get(quantization_annotations.KEY)
         if parameters:
             names |= {value.name or "", *parameters.values()}
     return names

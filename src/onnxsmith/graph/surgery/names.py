@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx_ir as ir
 
-from onnxsmith.graph.shapes.dims import evaluate
+from onnxsmith.graph.shapes.dims import evaluate, names_in
+from onnxsmith.graph.shapes.symbols import canonical
 from onnxsmith.graph.structure import dim_ranges, dim_relations, walk
 from onnxsmith.graph.structure.fresh import Names, unused
+from onnxsmith.graph.structure.signature import is_symbol
 
 
 def rename_ports(model: ir.Model, inputs: Sequence[str], outputs: Sequence[str]) -> None:
@@ -67,9 +69,20 @@ def take_over_sizes(model: ir.Model, *sources: ir.Model) -> None:
 
 
 def fixed_shape(shape: ir.Shape, sizes: Mapping[str, int]) -> ir.Shape:
-    """Returns the shape with sizes in place of the symbols that have one."""
-    known = [dim if isinstance(dim, int) else evaluate(dim.value, sizes) for dim in shape]
-    return ir.Shape([dim if size is None else size for dim, size in zip(shape, known, strict=True)])
+    """Returns the shape with sizes in place of the symbols that have one, inside expressions too: with {n: 2}, `n + m`
+    becomes `m + 2`."""
+    return ir.Shape([dim if isinstance(dim, int) else _fixed(dim, sizes) for dim in shape])
+
+
+def _fixed(dim: ir.SymbolicDim, sizes: Mapping[str, int]) -> int | ir.SymbolicDim:
+    size = evaluate(dim.value, sizes)
+    if size is not None or dim.value is None:
+        return dim if size is None else size
+    known = [name for name in names_in(dim.value) if name in sizes]
+    if not known or is_symbol(dim.value):
+        return dim
+    pattern = re.compile(r"\b(" + "|".join(map(re.escape, known)) + r")\b")
+    return ir.SymbolicDim(str(canonical(pattern.sub(lambda match: str(sizes[match[1]]), dim.value))))
 
 
 def prefix_names(model: ir.Model, prefix: str) -> None:
