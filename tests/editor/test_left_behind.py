@@ -72,8 +72,7 @@ def test_keep_unused_keeps_it_and_names_it(tmp_path: Path) -> None:
         m.wire("view", input="shape", tensor=np.array([2, 12]))
     assert operators(out) == ["Neg", "Shape", "Gather", "Concat", "Relu", "Reshape"]
     assert m.result is not None
-    note, constants = m.result.report.part(Edits).notes
-    assert constants == "removed 2 constants that nothing reads: zero, minus"
+    (note,) = m.result.report.part(Edits).notes
     assert note.startswith("no node reads the results of 3 nodes any more: Concat")
 
 
