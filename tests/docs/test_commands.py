@@ -16,6 +16,7 @@ DOCUMENTS = [
     "README.md",
     "CONTRIBUTING.md",
     "docs/building.md",
+    "docs/bundles.md",
     "docs/editing.md",
     "docs/exporting.md",
     "docs/samples.md",

@@ -31,6 +31,7 @@ TOKENS = (
 )
 BUNDLE = "onnxsmith bundle m.onnx -o out --for python"
 M = {"m.onnx": RELU}
+PACKAGE = "onnxsmith bundle m.onnx -o out --for onnxruntime-package --variant"
 
 
 def changed(folder: Path) -> None:
@@ -62,6 +63,48 @@ CASES: list[Case | Call] = [
         BUNDLE,
         {"m.onnx": HEAD + "g (float[batch,3] x) => (float[batch,4] y) { y = Relu(x) }"},
         goes_on=False,
+    ),
+    Case(
+        "bundle/variant",
+        f"{PACKAGE} v.onnx",
+        {**M, "v.onnx": RELU},
+        by_hand=f"{PACKAGE} v.onnx@cuda",
+        says=["--variant v.onnx@cuda"],
+        name="without a provider",
+    ),
+    Case(
+        "bundle/variant",
+        f"{PACKAGE} v.onnx@Cuda",
+        {**M, "v.onnx": RELU},
+        by_hand=f"{PACKAGE} v.onnx@cuda",
+        says=["--variant v.onnx@cuda"],
+        name="a provider",
+    ),
+    Case(
+        "bundle/variant",
+        f"{PACKAGE} v.onnx@cpu",
+        {**M, "v.onnx": RELU},
+        by_hand=f"{PACKAGE} v.onnx@cpu --variant m.onnx@cuda",
+        says=["--variant m.onnx@cuda"],
+        name="a provider twice",
+    ),
+    Case("bundle/variant", f"{BUNDLE} --variant v.onnx@cuda", {**M, "v.onnx": RELU}, name="another form"),
+    Case(
+        "bundle/other-model",
+        f"{PACKAGE} v.onnx@cuda",
+        {
+            **M,
+            "v.onnx": HEAD
+            + "g (float[batch,3] x) => (float[batch,3] y) <float s = {1.0001}> { r = Relu(x) y = Mul(r, s) }",
+        },
+        name="other results",
+    ),
+    Case(
+        "bundle/other-model",
+        f"{PACKAGE} v.onnx@cuda",
+        {**M, "v.onnx": FIXED},
+        then="onnxsmith bundle fixed_model.onnx -o out --for onnxruntime-package --variant v.onnx@cuda",
+        name="fixed sizes",
     ),
     Case("bundle/licence", f"{BUNDLE} --licence LICENSE", M, changes={"LICENSE": "MIT"}, says=["--licence LICENSE"]),
     Case(

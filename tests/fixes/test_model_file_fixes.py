@@ -125,6 +125,17 @@ CASES = [
         says=["exported/model.onnx"],
     ),
     Case(
+        "model/package",
+        "onnxsmith inspect package",
+        {
+            "package/cpu/m.onnx": RELU,
+            "package/manifest.json": '{"schema_version": "1.0", "components": {"net": {"variants": {"cpu": '
+            '{"executor_info": {"ort": {"model_file": "m.onnx"}}}}}}}',
+        },
+        by_hand="onnxsmith inspect package/cpu/m.onnx",
+        says=["'package/cpu/m.onnx'"],
+    ),
+    Case(
         "model/garbage",
         "onnxsmith inspect m.onnx",
         {"m.onnx": b"version https://git-lfs.github.com/spec/v1"},

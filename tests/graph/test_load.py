@@ -136,6 +136,60 @@ def test_a_folder_is_not_a_file(tmp_path: Path, refused: Refused) -> None:
         load(tmp_path)
 
 
+def package(folder: Path, component: object, version: str = "1.0") -> Path:
+    """A folder as a model package of onnxruntime: a manifest with one component, and the file of one variant."""
+    (folder / "cpu").mkdir()
+    written(folder / "cpu", b"x")
+    manifest = {"schema_version": version, "components": {"net": component}}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def variant(folder: str, file: str = "m.onnx") -> dict[str, object]:
+    return {"variant_directory": folder, "executor_info": {"ort": {"model_file": file}}}
+
+
+def test_a_model_package_is_named_with_its_variants(tmp_path: Path) -> None:
+    package(tmp_path, {"variants": {"cpu": variant("cpu"), "cuda": variant("gpu")}})
+    for path in (tmp_path, tmp_path / "manifest.json"):
+        with pytest.raises(OnnxsmithError) as caught:
+            load(path)
+        found = caught.value.problem
+        assert found.id == "model/package"
+        assert found.why == "its variants are: cpu (cpu/m.onnx); cuda (gpu/m.onnx, which is missing)"
+        assert found.fix == f"give the file of one variant: {str(tmp_path / 'cpu' / 'm.onnx')!r}"
+
+
+def test_a_component_in_a_file_of_its_own(tmp_path: Path) -> None:
+    package(tmp_path, "parts")
+    (tmp_path / "parts").mkdir()
+    held = {"variants": {"cpu": {"executor_info": {"ort": "ort.json"}, "variant_directory": "../cpu"}, "npu": {}}}
+    (tmp_path / "parts" / "component.json").write_text(json.dumps(held))
+    (tmp_path / "cpu" / "ort.json").write_text('{"model_file": "m.onnx"}')
+    with pytest.raises(OnnxsmithError) as caught:
+        load(tmp_path)
+    assert caught.value.problem.why == "its variants are: cpu (cpu/m.onnx); npu"
+
+
+@pytest.mark.parametrize(
+    ("component", "why"),
+    [({"variants": {"cpu": variant("cpu")}}, "its format 2.1 is newer than 1; its variants are: cpu (cpu/m.onnx)"),
+     ([{"kind": "npu"}], "its format 2.1 is newer than 1; it lists no variants"),
+     ("gone", "its format 2.1 is newer than 1; it lists no variants")],
+)  # fmt: skip
+def test_a_model_package_of_a_newer_format(tmp_path: Path, component: object, why: str) -> None:
+    with pytest.raises(OnnxsmithError) as caught:
+        load(package(tmp_path, component, "2.1"))
+    assert (caught.value.problem.id, caught.value.problem.why) == ("model/package", why)
+    assert str(tmp_path / "cpu" / "m.onnx") in caught.value.problem.fix
+
+
+def test_a_folder_with_another_manifest_is_not_a_file(tmp_path: Path, refused: Refused) -> None:
+    (tmp_path / "manifest.json").write_text('{"name": "a web app"}')
+    with refused("model/not-a-file"):
+        load(tmp_path)
+
+
 def test_an_empty_file_is_empty(tmp_path: Path, refused: Refused) -> None:
     with refused("model/empty"):
         load(written(tmp_path, b""))

@@ -25,12 +25,17 @@ class Bundle(Command):
             "onnxsmith bundle net.onnx -o bundle --for python --task image-classification --labels labels.txt",
         ),
         ("For C++", "onnxsmith bundle net.onnx -o bundle --for cpp"),
+        (
+            "For onnxruntime, with a smaller file for CUDA",
+            "onnxsmith bundle net.onnx -o package --for onnxruntime-package --variant half.onnx@cuda",
+        ),
     )
 
     model: str = argument("the .onnx file", metavar="MODEL", reads=True)
     output: str = option("the folder to write", short="-o", metavar="FOLDER", default="")
     for_: str = option(
-        "the program that will load the folder: python, web, triton, tensorrt, cpp, transformers-js or genai",
+        "the program that will load the folder: python, web, triton, tensorrt, cpp, transformers-js, genai or "
+        "onnxruntime-package",
         default="",
         name="for_",
         metavar="FORM",
@@ -86,6 +91,13 @@ class Bundle(Command):
         "folder node_modules with onnxruntime-web or @huggingface/transformers, to run the JavaScript here",
         metavar="FOLDER",
     )
+    variant: tuple[str, ...] = option(
+        "for onnxruntime-package: a file for another execution provider, compared with MODEL: fp16.onnx@cuda; "
+        "repeatable; MODEL is for cpu unless a --variant names it",
+        default=(),
+        metavar="FILE@PROVIDER",
+        reads=True,
+    )
     force: bool = flag("replace an older bundle even if its files were changed")
 
     def subjects(self) -> tuple[str, ...]:
@@ -117,6 +129,7 @@ class Bundle(Command):
             seed=self.seed,
             tolerance=self.tolerance,
             clients={name: path for name, path in clients.items() if path is not None},
+            variants=self.variant,
             force=self.force,
         ).report
 

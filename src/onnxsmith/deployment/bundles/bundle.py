@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
@@ -26,7 +26,8 @@ from onnxsmith.base.report.parts.written_files import Timing, Written
 from onnxsmith.base.report.verdict import Verdict
 from onnxsmith.base.result import Result
 from onnxsmith.base.words import first_few, pasted, rounded_up
-from onnxsmith.deployment.bundles import golden_files, interface, licence
+from onnxsmith.deployment.bundles import golden_files, interface, licence, model_copy
+from onnxsmith.deployment.bundles import variants as package_variants
 from onnxsmith.deployment.bundles.content import Content
 from onnxsmith.deployment.bundles.dimension_ranges import ranges
 from onnxsmith.deployment.bundles.forms.base import Form, form_of
@@ -37,12 +38,11 @@ from onnxsmith.deployment.bundles.processing_parameters import parameters
 from onnxsmith.deployment.bundles.tasks.base import task as task_of
 from onnxsmith.graph.files.closed_axes import problem_of as closed_axes_problem
 from onnxsmith.graph.files.digest import sha256
-from onnxsmith.graph.files.load import TEXT_SUFFIXES, Source, load
+from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
-from onnxsmith.graph.files.save import disk_problems, save_for_now
+from onnxsmith.graph.files.save import disk_problems
 from onnxsmith.graph.files.specification_check import check
 from onnxsmith.graph.model_identity import identifies
-from onnxsmith.graph.structure import walk
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes import base as runtimes
 from onnxsmith.verification import closed_axes
@@ -75,17 +75,21 @@ def bundle(
     seed: int = 0,
     tolerance: float | None = None,
     clients: Mapping[str, str | Path] | None = None,
+    variants: Mapping[str, str | Path] | tuple[str, ...] = (),
     force: bool = False,
 ) -> Result:
     """Writes a folder from which a program runs the model without torch: the model, code, golden data, documents.
 
-    `form` names the program: `python`, `web`, `triton`, `tensorrt`, `cpp`, `transformers-js`, `genai`. `task` chooses
-    the pre- and post-processing that is written as code, with the parameters in `processing` and in the TOML file
-    `settings`. `dim_ranges` declares (least, usual, largest) size of symbolic dimensions, as tuples or as texts
-    `batch=1:4:16`. Golden data is made from `inputs`, and from generated inputs: at the declared sizes, and at two
-    sizes of symbolic dimensions without a range. `tolerance` is the allowed difference of float outputs, relative to
-    the largest magnitude of the output. `tolerance` replaces the difference that rounding explains. `clients` are
-    folders of programs that are not found automatically: `{"onnxruntime": …, "node_modules": …}`.
+    `form` names the program: `python`, `web`, `triton`, `tensorrt`, `cpp`, `transformers-js`, `genai`,
+    `onnxruntime-package`. `task` chooses the pre- and post-processing that is written as code, with the parameters in
+    `processing` and in the TOML file `settings`. `dim_ranges` declares (least, usual, largest) size of symbolic
+    dimensions, as tuples or as texts `batch=1:4:16`. Golden data is made from `inputs`, and from generated inputs: at
+    the declared sizes, and at two sizes of symbolic dimensions without a range. `tolerance` is the allowed difference
+    of float outputs, relative to the largest magnitude of the output. `tolerance` replaces the difference that rounding
+    explains. `clients` are folders of programs that are not found automatically: `{"onnxruntime": …, "node_modules":
+    …}`. `variants` are the files of a model package by execution provider, `{"cuda": "fp16.onnx"}`, or texts
+    `fp16.onnx@cuda`. Each file is compared with the model. If `variants` does not name the file of the model, the model
+    is the variant for `cpu`.
 
     The folder is first written beside its target. If the program is on this machine, it replays the golden data in this
     folder. If nothing differs, the folder is moved into place. The report says for each part whether it ran;
@@ -107,6 +111,8 @@ def bundle(
             content = replace(content, parameters=parameters(processing or {}, settings))
             content = replace(content, ranges=ranges(dim_ranges, content.symbols, content.signature, content.file))
             content = replace(content, clients=_folders(clients or {}))
+            content = replace(content, variants=package_variants.read(variants, source, content, chosen))
+            refuse_loss([target], [one.file for one in content.variants])
             chosen.refuse(content)
             task_of(task).refuse_unused(content)
             task_of(task).refuse(content)
@@ -120,6 +126,9 @@ def bundle(
             stuck = tuple(closed_axes_problem(one, content.file) for one in found)
         with stage("golden data"):
             recorded, content = _with_golden(model, content, inputs, runtime, seed, tolerance, place)
+        with stage("variants"):
+            how = package_variants.How(runtime, seed, tolerance)
+            content = package_variants.compared(source, content, how, place)
         with stage("write"):
             chosen.write(content, place)
             _write_index(content, chosen, (), place)  # before the replay, which also checks the digests
@@ -217,7 +226,7 @@ def _last_operators(model: ir.Model) -> dict[str, str]:
 
 def _with_model(source: Source, model: ir.Model, content: Content, place: OwnPath) -> Content:
     target = folders.OwnPath(place / content.model_file)
-    data = copy_model(source, model, target)
+    data = model_copy.copy_model(source, model, target)
     total = target.stat().st_size + sum((target.parent / file).stat().st_size for file in data)
     return replace(content, data_files=data, model_bytes=total)
 
@@ -348,6 +357,7 @@ def _report(
     )
     gaps = (
         checks_said(checks)
+        + [f"variant {one.name}: NOT SURE: {one.unsure}" for one in content.variants if one.unsure]
         + list(recorded.notes)
         + [one.what for one in stuck]
         + ([] if file is not None else ["no licence given"])
@@ -372,35 +382,6 @@ def _report(
             ),
         ),
     )
-
-
-# Copies a model with its external data into a bundle. The operating system copies the weights, without loading them.
-
-
-def copy_model(source: object, model: ir.Model, target: OwnPath) -> tuple[str, ...]:
-    """Writes the model to `target`, and returns its data files relative to the folder.
-
-    A file is copied byte by byte; data files keep their names, because the model refers to them. The model is written
-    anew if it is in memory or in text form, or if a data file would overwrite it.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    path = Path(source) if isinstance(source, str | Path) else None
-    data = _locations(model)
-    clash = any(PurePosixPath(name).as_posix().lower() == target.name.lower() for name in data)
-    if path is None or path.suffix in TEXT_SUFFIXES or clash:
-        save_for_now(model, target)
-        return tuple(sorted(file.name for file in target.parent.iterdir() if file != target))
-    folders.copy(path, target)
-    for name, file in sorted(data.items()):
-        (target.parent / name).parent.mkdir(parents=True, exist_ok=True)
-        folders.copy(file, OwnPath(target.parent / name))
-    return tuple(sorted(data))
-
-
-def _locations(model: ir.Model) -> dict[str, Path]:
-    """Returns the data files by their location in the model. `load` has checked that each file is inside the folder."""
-    tensors = [tensor for tensor in walk.tensors(model) if isinstance(tensor, ir.ExternalTensor)]
-    return {str(PurePosixPath(tensor.location)): Path(tensor.path) for tensor in tensors}
 
 
 def check_target(target: Path) -> None:

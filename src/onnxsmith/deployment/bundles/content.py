@@ -84,13 +84,44 @@ class NamedPort:
 
 
 @dataclass(frozen=True)
+class Variant:
+    """Describes a variant of a model package: a model file for one execution provider.
+
+    `name` is the short name of the provider (`cuda`), `provider` its name in onnxruntime. `file` is the user's file;
+    None for the given model. `folder` holds the copy in the bundle, as `model.onnx`. `result` says how the variant
+    compares with the given model, and `table` what the published table of the provider says about its nodes. `unsure`
+    says why the comparison proves too little.
+    """
+
+    name: str
+    provider: str
+    file: Path | None
+    folder: str
+    result: str = ""
+    table: str = ""
+    unsure: str = ""
+
+    @property
+    def golden(self) -> str:
+        """Returns the folder of the bundle that holds the variant's folder `golden`. The given model has the folder of
+        the bundle."""
+        return "." if self.file is None else self.folder
+
+    @property
+    def said(self) -> str:
+        """Returns both results as one sentence without its full stop."""
+        return "; ".join(text for text in (self.result or f"NOT SURE: {self.unsure}", self.table) if text)
+
+
+@dataclass(frozen=True)
 class Content:
     """Describes everything that a form writes.
 
     `called` is the name of the bundle as a folder, a package and a model in a server. `name` is its form in generated
     code, followed by `_model`. `file` is the model in a command. `model_file` is the model's path inside the folder;
     `data_files` are its external data, relative to the folder of the model. `last_operators` maps each output to the
-    operator that computes it. `clients` are folders that the user named, such as `onnxruntime`.
+    operator that computes it. `clients` are folders that the user named, such as `onnxruntime`. `variants` are the
+    variants of a model package.
     """
 
     name: str
@@ -110,6 +141,7 @@ class Content:
     last_operators: Mapping[str, str] = field(default_factory=dict)
     cases: tuple[Case, ...] = ()
     clients: Mapping[str, Path] = field(default_factory=dict)
+    variants: tuple[Variant, ...] = ()
 
     @property
     def inputs(self) -> tuple[NamedPort, ...]:

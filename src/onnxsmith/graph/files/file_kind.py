@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from onnxsmith.base import user_files
 from onnxsmith.base.problem import OnnxsmithError, problem
 
 _EXPORT = "export it first: `onnxsmith export file.py:factory -o model.onnx`"
@@ -27,6 +31,9 @@ _MODEL_FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 2
 
 def not_a_model(data: bytes, path: Path) -> OnnxsmithError:
     """Returns the error for bytes that do not parse as a model: another kind of file, a truncated model, or garbage."""
+    package = _package(path.parent) if path.name == _PACKAGE else None
+    if package is not None:
+        return _package_error(path.parent, package)
     for start, kind, fix in _SIGNATURES:
         if data[4:8] == start or data.startswith(start):
             return _is(kind, fix, path)
@@ -102,6 +109,90 @@ def models_in(folder: Path) -> str:
         if shown
         else ""
     )
+
+
+_PACKAGE, _COMPONENT = "manifest.json", "component.json"
+"""Are the files in which onnxruntime's model packages list their variants."""
+_FORMAT = 1
+"""Is the major version of the package format whose variants can be listed."""
+
+
+def no_file(path: Path) -> OnnxsmithError:
+    """Returns the error for a path that exists, and is not a file."""
+    found = _package(path)
+    if found is not None:
+        return _package_error(path, found)
+    return problem(
+        "model/not-a-file",
+        "this is not a file",
+        where=str(path),
+        fix=models_in(path) or "give the path of the .onnx file itself",
+    )
+
+
+def _package(folder: Path) -> dict[str, Any] | None:
+    """Returns the manifest of a model package of onnxruntime; None if the folder is none."""
+    try:
+        held = user_files.parse_json(user_files.read_utf8(folder / _PACKAGE))
+    except (OSError, ValueError):
+        return None
+    return held if isinstance(held, dict) and {"schema_version", "components"} <= set(held) else None
+
+
+def _package_error(folder: Path, manifest: dict[str, Any]) -> OnnxsmithError:
+    version = str(manifest["schema_version"])
+    is_known = version.partition(".")[0] == str(_FORMAT)
+    variants = list(_variants(folder, manifest["components"]))
+    files = [file for _, file in variants if file is not None and file.is_file()]
+    said = [_variant_said(folder, name, file) for name, file in variants]
+    listed = f"its variants are: {'; '.join(said)}" if said else "it lists no variants"
+    return problem(
+        "model/package",
+        "this is a model package of onnxruntime, which holds several models"
+        if is_known or said
+        else f"this is a model package of onnxruntime in format {version}",
+        where=str(folder),
+        why=listed if is_known else f"its format {version} is newer than {_FORMAT}; {listed}",
+        fix=f"give the file of one variant: {str(files[0])!r}"
+        if files
+        else models_in(folder)
+        or "copy the whole package again: none of the model files that its manifest names is there",
+    )
+
+
+def _variant_said(folder: Path, name: str, file: Path | None) -> str:
+    if file is None:
+        return name
+    shown = Path(os.path.relpath(file, folder))
+    return f"{name} ({shown.as_posix()}{'' if file.is_file() else ', which is missing'})"
+
+
+def _variants(folder: Path, components: Any) -> Iterator[tuple[str, Path | None]]:
+    """Yields the name of each variant of a package with its model file, as far as the manifest has the known form."""
+    for body in components.values() if isinstance(components, dict) else ():
+        place, held = folder, body
+        if isinstance(body, str):  # the component is described in a file of its own
+            file = folder / body
+            file = file / _COMPONENT if file.is_dir() else file
+            try:
+                place, held = file.parent, user_files.parse_json(user_files.read_utf8(file))
+            except (OSError, ValueError):
+                continue
+        listed = held.get("variants") if isinstance(held, dict) else None
+        for name, variant in listed.items() if isinstance(listed, dict) else ():
+            yield str(name), _variant_file(place, str(name), variant)
+
+
+def _variant_file(place: Path, name: str, variant: Any) -> Path | None:
+    """Returns the model file of a variant, for the executor `ort`; None if the variant does not name one."""
+    try:
+        directory = place / str(variant.get("variant_directory", name))
+        info = variant["executor_info"]["ort"]
+        if isinstance(info, str):
+            info = user_files.parse_json(user_files.read_utf8(directory / info))
+        return directory / str(info["model_file"])
+    except (AttributeError, KeyError, TypeError, OSError, ValueError):
+        return None
 
 
 def _is(kind: str, fix: str, path: Path) -> OnnxsmithError:

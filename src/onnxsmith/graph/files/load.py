@@ -243,12 +243,7 @@ def _read(path: Path) -> bytes:
     from onnxsmith.graph.files import file_kind
 
     if not path.is_file():
-        raise problem(
-            "model/not-a-file",
-            "this is not a file",
-            where=str(path),
-            fix=file_kind.models_in(path) or "give the path of the .onnx file itself",
-        )
+        raise file_kind.no_file(path)
     if size == 0:
         raise problem(
             "model/empty",

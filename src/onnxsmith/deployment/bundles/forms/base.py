@@ -43,6 +43,8 @@ class Form(ABC):
     """Lists the options that name a folder of the client: `onnxruntime_root`, `node_modules`."""
     tasks: ClassVar[tuple[str, ...]] = ("tensors",)
     """Lists the tasks for which the form has processing."""
+    takes_variants: ClassVar[bool] = False
+    """Whether the form can hold several files, one for each execution provider (`--variant`)."""
 
     def model_file(self, name: str) -> str:
         """Returns the model's path inside the bundle called `name`."""
