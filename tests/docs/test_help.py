@@ -125,6 +125,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         works("onnxsmith outline net.onnx my.model::Head --node node_linear -o functions.onnx")
         works("onnxsmith simplify net.onnx -o smaller.onnx --record record.json")
         shutil.copy("net.onnx", "models")
+        shutil.copy("net.onnx", "half.onnx")
         works("onnxsmith baseline record models/*.onnx --no-time")
         works("onnxsmith fleet run plan.toml --name yesterday")
         for name in ("one", "two"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -142,8 +142,8 @@ def _is_file(text: str) -> bool:
 
 
 def _paths(source: Any) -> Iterator[Path]:
-    if isinstance(source, list | tuple):
-        for one in source:
+    if isinstance(source, list | tuple | Mapping):
+        for one in source.values() if isinstance(source, Mapping) else source:
             yield from _paths(one)
     elif isinstance(source, str | Path) and (found := model_path(source)) is not None:
         yield found

@@ -282,6 +282,23 @@ def test_another_interface_is_refused(tmp_path: Path, change: Callable[[onnx.Mod
         onnxsmith.bundle(model, tmp_path / "out", form=FORM, variants={"cuda": tmp_path / "other.onnx"})
 
 
+def test_an_operator_that_no_runtime_here_knows(tmp_path: Path) -> None:
+    model = linear(tmp_path)
+    other = onnx.load(model)
+    other.graph.node[1].op_type, other.graph.node[1].domain = "Own", "own.domain"
+    other.opset_import.append(helper.make_opsetid("own.domain", 1))
+    onnx.save(other, tmp_path / "other.onnx")
+    with refused("runtime/unknown-operator", where="other.onnx", fix="other.onnx --nodes"):
+        onnxsmith.bundle(model, tmp_path / "out", form=FORM, variants={"cuda": tmp_path / "other.onnx"})
+
+
+def test_the_report_identifies_the_files_of_variants(tmp_path: Path) -> None:
+    file = half(tmp_path)
+    for number, variants in enumerate(({"cuda": file}, (f"{file}@cuda",))):
+        report = onnxsmith.bundle(linear(tmp_path), tmp_path / str(number), form=FORM, variants=variants).report
+        assert str(file) in [one.path for one in report.models if one.role == "read"]
+
+
 def test_an_onnxruntime_without_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare = clients.bare_python
 

@@ -58,7 +58,7 @@ _SHOWN = 5
 """Limits the renamed inputs and outputs that the report names."""
 
 
-@identifies("source")
+@identifies("source", "variants")
 def bundle(
     source: Source,
     folder: str | Path,

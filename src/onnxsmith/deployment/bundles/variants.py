@@ -10,7 +10,8 @@ import itertools
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -218,12 +219,27 @@ def compared(source: Source, content: Content, how: How, place: OwnPath) -> Cont
     for variant in content.variants:
         model = load(variant.file or source)
         if variant.file is not None and variant.folder not in done:
-            sizes = max(sizes, _copied(variant.file, model, OwnPath(place / variant.folder)))
-            done[variant.folder] = _result(source, variant.file, content, how)
-            _record(model, OwnPath(place / variant.folder), content, how)
+            folder = OwnPath(place / variant.folder)
+            sizes = max(sizes, _copied(variant.file, model, folder))
+            with _naming(variant.file):
+                done[variant.folder] = _result(source, variant.file, content, how)
+                _record(model, folder, content, how)
         result, unsure = ("the given model", "") if variant.file is None else done[variant.folder]
         found.append(replace(variant, result=result, unsure=unsure, table=_table(variant.name, model)))
     return replace(content, variants=tuple(found), model_bytes=sizes)
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Makes the problems of other code name the variant, and not the given model."""
+    try:
+        yield
+    except OnnxsmithError as error:
+        found = error.problem
+        if str(file) in found.where:
+            raise
+        where = f"{file}, {found.where}" if found.where else str(file)
+        raise OnnxsmithError(replace(found, where=where, fix=found.fix.replace("MODEL", pasted(file)))) from error
 
 
 def _copied(file: Path, model: ir.Model, folder: OwnPath) -> int:
