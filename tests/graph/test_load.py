@@ -171,6 +171,14 @@ def test_a_component_in_a_file_of_its_own(tmp_path: Path) -> None:
     assert caught.value.problem.why == "its variants are: cpu (cpu/m.onnx); npu"
 
 
+def test_no_file_outside_of_a_package_is_read(tmp_path: Path) -> None:
+    (tmp_path / "secret.json").write_text(json.dumps({"variants": {"secret": {}}}))
+    (tmp_path / "package").mkdir()
+    with pytest.raises(OnnxsmithError) as caught:
+        load(package(tmp_path / "package", "../secret.json"))
+    assert caught.value.problem.why == "it lists no variants"
+
+
 @pytest.mark.parametrize(
     ("component", "why"),
     [({"variants": {"cpu": variant("cpu")}}, "its format 2.1 is newer than 1; its variants are: cpu (cpu/m.onnx)"),

@@ -239,6 +239,26 @@ def test_a_wrong_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: s
     assert not (tmp_path / "out").exists()
 
 
+def test_a_model_in_memory_is_for_the_cpu(tmp_path: Path) -> None:
+    model = onnx.load(linear(tmp_path))
+    with refused("bundle/variant", what="two variants are for cpu: 'MODEL' and"):
+        onnxsmith.bundle(model, tmp_path / "out", form=FORM, variants={"cpu": half(tmp_path)})
+    out = onnxsmith.bundle(model, tmp_path / "out", form=FORM, variants={"cuda": half(tmp_path)}).path
+    assert out is not None
+    assert json.loads(ran(_SESSION, out).output)[1] == "cpu"
+
+
+def test_a_size_without_a_name_that_a_variant_fixes(tmp_path: Path) -> None:
+    model = onnx.load(linear(tmp_path))
+    model.graph.input[0].type.tensor_type.shape.dim[0].Clear()
+    onnx.save(model, tmp_path / "open.onnx")
+    fixed(model)
+    onnx.save(model, tmp_path / "fixed.onnx")
+    with refused("bundle/other-model", fix="open.onnx x:0=1 -o fixed_model.onnx"):
+        onnxsmith.bundle(tmp_path / "open.onnx", tmp_path / "out", form=FORM,
+                         variants={"cuda": tmp_path / "fixed.onnx"})  # fmt: skip
+
+
 def test_a_provider_twice(tmp_path: Path) -> None:
     file = half(tmp_path)
     with refused("bundle/variant", what="two variants are for cuda"):
@@ -305,13 +325,18 @@ def test_an_onnxruntime_without_packages(tmp_path: Path, monkeypatch: pytest.Mon
     @contextmanager
     def older(*packages: str) -> Iterator[tuple[Path, list[str]]]:
         with bare("numpy") as (place, words):
-            (place / "onnxruntime.py").write_text("")
+            (place / "onnxruntime.py").write_text("__version__ = '1.0'")
             yield place, words
 
+    out = bundled(linear(tmp_path), tmp_path)
+    with older() as (_, words):
+        done = clients.run([*words, out / "verify.py"], folder=out)
+    assert done.status == 3
+    assert "onnxruntime 1.0 cannot load model packages" in done.output
     monkeypatch.setattr(clients, "bare_python", older)
     with refused("bundle/old-client", fix="pip install --upgrade onnxruntime"):
-        onnxsmith.bundle(linear(tmp_path), tmp_path / "out", form=FORM)
-    assert not (tmp_path / "out").exists()
+        onnxsmith.bundle(linear(tmp_path), tmp_path / "other", form=FORM)
+    assert not (tmp_path / "other").exists()
 
 
 def test_an_older_package_is_replaced(tmp_path: Path) -> None:

@@ -88,11 +88,10 @@ def read(
         return ()
     named = list(given.items()) if isinstance(given, Mapping) else [_parsed(text) for text in given]
     pairs = [(_SHORT.get(provider, provider), Path(file)) for provider, file in named]
-    if not any(_is_given(file, source) for _, file in pairs):
-        pairs.insert(0, ("cpu", Path(source) if isinstance(source, str | Path) else Path()))
-        owns = [True] + [False] * (len(pairs) - 1)
-    else:
-        owns = [_is_given(file, source) for _, file in pairs]
+    owns = [isinstance(source, str | Path) and _is_same(file, Path(source)) for _, file in pairs]
+    if not any(owns):
+        pairs.insert(0, ("cpu", Path(source if isinstance(source, str | Path) else content.file)))
+        owns.insert(0, True)
     _refuse_names([provider for provider, _ in pairs], pairs, content)
     found: list[Variant] = []
     for (name, file), own in sorted(zip(pairs, owns, strict=True), key=lambda one: not one[1]):
@@ -115,10 +114,6 @@ def _parsed(text: str) -> tuple[str, str | Path]:
             fix=f"write the file, @, and the provider: --variant {pasted(example)}",
         )
     return provider, file
-
-
-def _is_given(file: Path, source: Source) -> bool:
-    return isinstance(source, str | Path) and _is_same(file, Path(source))
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -192,11 +187,11 @@ def _refuse_interface(file: Path, content: Content) -> None:
 
 
 def _fixed(mine: Signature, theirs: Signature) -> dict[str, int]:
-    """Returns the symbolic dimensions of inputs that another model of this interface has as fixed sizes."""
+    """Returns the open sizes of inputs that another model of this interface fixes, by their names for `set-dim`."""
     return {
-        ours: other
+        f"{a.name}:{axis}" if ours == f"{a.name}.{axis}" else ours: other
         for a, b in zip(mine.inputs, theirs.inputs, strict=True)
-        for ours, other in zip(a.shape or (), b.shape or (), strict=False)
+        for axis, (ours, other) in enumerate(zip(a.shape or (), b.shape or (), strict=False))
         if isinstance(ours, str) and isinstance(other, int)
     }
 

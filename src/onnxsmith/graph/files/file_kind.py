@@ -132,10 +132,7 @@ def no_file(path: Path) -> OnnxsmithError:
 
 def _package(folder: Path) -> dict[str, Any] | None:
     """Returns the manifest of a model package of onnxruntime; None if the folder is none."""
-    try:
-        held = user_files.parse_json(user_files.read_utf8(folder / _PACKAGE))
-    except (OSError, ValueError):
-        return None
+    held = _json(folder, folder / _PACKAGE)
     return held if isinstance(held, dict) and {"schema_version", "components"} <= set(held) else None
 
 
@@ -174,24 +171,29 @@ def _variants(folder: Path, components: Any) -> Iterator[tuple[str, Path | None]
         if isinstance(body, str):  # the component is described in a file of its own
             file = folder / body
             file = file / _COMPONENT if file.is_dir() else file
-            try:
-                place, held = file.parent, user_files.parse_json(user_files.read_utf8(file))
-            except (OSError, ValueError):
-                continue
+            place, held = file.parent, _json(folder, file)
         listed = held.get("variants") if isinstance(held, dict) else None
         for name, variant in listed.items() if isinstance(listed, dict) else ():
-            yield str(name), _variant_file(place, str(name), variant)
+            yield str(name), _variant_file(folder, place, str(name), variant)
 
 
-def _variant_file(place: Path, name: str, variant: Any) -> Path | None:
+def _variant_file(folder: Path, place: Path, name: str, variant: Any) -> Path | None:
     """Returns the model file of a variant, for the executor `ort`; None if the variant does not name one."""
     try:
         directory = place / str(variant.get("variant_directory", name))
         info = variant["executor_info"]["ort"]
-        if isinstance(info, str):
-            info = user_files.parse_json(user_files.read_utf8(directory / info))
+        info = _json(folder, directory / info) if isinstance(info, str) else info
         return directory / str(info["model_file"])
-    except (AttributeError, KeyError, TypeError, OSError, ValueError):
+    except (AttributeError, KeyError, TypeError):
+        return None
+
+
+def _json(folder: Path, file: Path) -> Any:
+    """Returns the content of a JSON file of a package; None if it cannot be read, or lies outside of the package."""
+    try:
+        is_inside = Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder))
+        return user_files.parse_json(user_files.read_utf8(file)) if is_inside else None
+    except (OSError, ValueError):
         return None
 
 
