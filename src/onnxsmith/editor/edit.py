@@ -210,7 +210,12 @@ class Edit:
             where = f"{place}: {found.where}" if found.where else place
             # The cause, not the error: a traceback would show the problem twice.
             raise OnnxsmithError(
-                dataclasses.replace(found, where=where, fix=self._with_file(in_words_of_steps(found)))
+                dataclasses.replace(
+                    found,
+                    where=where,
+                    fix=self._with_file(in_words_of_steps(found)),
+                    tried=tuple(map(self._with_file, found.tried)),
+                )
             ) from error.__cause__
         self._steps.append((name.replace("_", "-"), done))
         self._applied.append(step)

@@ -135,7 +135,10 @@ def verified(
     before = {} if len(kept) == len(outputs) or work.adapt_candidate else _before_changes(work, affected)
     if not kept and not before:
         why = "every output is new or changed on purpose; the edited model was only run"
-        return Verified(replace(nothing_verified(*NAMES, not_run or why), misdeclared=seen), changed, new)
+        part = replace(nothing_verified(*NAMES, not_run or why), misdeclared=seen)
+        for also in work.also:
+            part = also(part, (original, written), settings, given)
+        return Verified(part, changed, new)
     wanted = {**kept, **before}
     part = (
         None

@@ -87,7 +87,7 @@ class Work:
     `outputs` and `inputs` map the names of graph outputs and inputs to their names in the original, None for new
     outputs and inputs. `adapt_reference` and `adapt_candidate` change copies of the two models before they are
     compared, where their interfaces differ. `also` are further comparisons, for models that were found equal.
-    `rewritten` names the nodes that changed with the opset.
+    `rewritten` names the nodes that changed with the opset. `processing` names the processing that the steps put in.
     """
 
     model: ir.Model
@@ -100,6 +100,7 @@ class Work:
     also: list[Also] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     rewritten: list[str] = field(default_factory=list)
+    processing: set[str] = field(default_factory=set)
     step: str = ""
     _declared: dict[ir.Value, _Declared] = field(default_factory=dict)
     _known: dict[ir.Value, tuple[ir.TypeProtocol | None, ir.Shape | None]] = field(default_factory=dict)

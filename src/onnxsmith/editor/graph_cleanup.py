@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -99,6 +99,18 @@ def remove(nodes: Iterable[ir.Node]) -> None:
         captures.release(node)
         if node.graph is not None:
             node.graph.remove(node, safe=True)
+
+
+def remove_unread(nodes: Sequence[ir.Node], end: ir.Node) -> list[ir.Node]:
+    """Removes those of the new nodes, in graph order, whose results nothing reads. Keeps `end`. Returns the nodes that
+    stay."""
+    kept = []
+    for node in reversed(nodes):
+        if node is end or any(value.uses() or value.is_graph_output() for value in node.outputs):
+            kept.append(node)
+        else:
+            remove([node])
+    return kept[::-1]
 
 
 def called_functions(model: ir.Model) -> set[ir.OperatorIdentifier]:

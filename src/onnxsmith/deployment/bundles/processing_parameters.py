@@ -10,6 +10,7 @@ from typing import Any
 from onnxsmith.base import user_files
 from onnxsmith.base.near_names import near_names
 from onnxsmith.base.problem import OnnxsmithError, problem
+from onnxsmith.editor.processing import parameters as readers
 
 COLOURS = ("rgb", "bgr", "grey")
 RESIZES = ("bilinear", "bicubic")
@@ -97,41 +98,10 @@ def _wrong(what: str, fix: str, where: str) -> OnnxsmithError:
     return problem("bundle/settings", what, where=where, fix=fix)
 
 
-def _numbers(value: Any) -> tuple[float, ...]:
-    items = value.split(",") if isinstance(value, str) else [value] if isinstance(value, int | float) else value
-    found = tuple(float(item) for item in items)
-    if not found or any(number != number or abs(number) == float("inf") for number in found):
-        raise ValueError("give finite numbers")
-    return found
-
-
-def _size(value: Any) -> tuple[int, int]:
-    items = value.lower().split("x") if isinstance(value, str) else [value] if isinstance(value, int) else list(value)
-    numbers = [_positive(item) for item in items]
-    if len(numbers) not in (1, 2):
-        raise ValueError("give HEIGHTxWIDTH")
-    return numbers[0], numbers[-1]
-
-
-def _positive(value: Any) -> int:
-    if int(value) < 1:
-        raise ValueError("give a number of at least 1")
-    return int(value)
-
-
 def _natural(value: Any) -> int:
     if int(value) < 0:
         raise ValueError("give a number of at least 0")
     return int(value)
-
-
-def _one_of(allowed: tuple[str, ...]) -> Any:
-    def read(value: Any) -> str:
-        if value not in allowed:
-            raise ValueError(f"allowed values are {', '.join(allowed)}")
-        return str(value)
-
-    return read
 
 
 def _labels(value: Any) -> tuple[str, ...]:
@@ -141,17 +111,17 @@ def _labels(value: Any) -> tuple[str, ...]:
 
 
 _READERS: dict[str, Any] = {
-    "size": _size,
-    "fit": _one_of(FITS),
-    "shorter": _positive,
-    "colour": _one_of(COLOURS),
-    "resize": _one_of(RESIZES),
-    "mean": _numbers,
-    "std": _numbers,
+    "size": readers.size,
+    "fit": readers.one_of(FITS),
+    "shorter": readers.positive,
+    "colour": readers.one_of(COLOURS),
+    "resize": readers.one_of(RESIZES),
+    "mean": readers.numbers,
+    "std": readers.numbers,
     "labels": _labels,
     "blank": _natural,
-    "top": _positive,
-    "scale": _positive,
+    "top": readers.positive,
+    "scale": readers.positive,
     "tokenizer": Path,
 }
 _EXAMPLES = {
