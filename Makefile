@@ -135,6 +135,7 @@ bench: $(BENCH_STAMP) $(MODELOPT_STAMP) $(PACKAGES_STAMP) ## measure, beside oth
 	$(BENCH)/python benchmarks/judge.py
 	$(BENCH)/python benchmarks/editing.py
 	$(BENCH)/python benchmarks/set_dim.py
+	$(BENCH)/python benchmarks/processing.py
 	$(BENCH)/python benchmarks/scores.py
 	$(BENCH)/python benchmarks/costs.py
 	$(BENCH)/python benchmarks/view.py

@@ -16,8 +16,11 @@ from tests.conftest import Refused
 
 HEAD = '<ir_version: 10, opset_import: ["": 20]> '
 SCORES = HEAD + "net (float[n,6] x) => (float[n,6] scores, float[n,6] other) { scores = Neg(x) other = Abs(x) }"
-BOXES = HEAD + """net (float[n,b,4] x, float[n,3,b] s) => (float[n,b,4] boxes, float[n,3,b] scores)
+BOXES = (
+    HEAD
+    + """net (float[n,b,4] x, float[n,3,b] s) => (float[n,b,4] boxes, float[n,3,b] scores)
     { boxes = Neg(x) scores = Neg(s) }"""
+)
 
 
 def edited(text: str, folder: Path, **fields: Any) -> Path:
@@ -96,8 +99,11 @@ def test_detections(centred: bool, classes_axis: int, tmp_path: Path) -> None:
 
 
 def test_a_picture_in_and_a_class_out(tmp_path: Path) -> None:
-    text = HEAD + """net (float[n,3,8,8] x) => (float[n,3] y)
+    text = (
+        HEAD
+        + """net (float[n,3,8,8] x) => (float[n,3] y)
         <float[3,3,1,1] k = {1,2,3,4,5,6,7,8,9}> { a = Conv(x, k) b = GlobalMaxPool(a) y = Flatten(b) }"""
+    )
     onnxsmith.save(from_text(text), tmp_path / "m.onnx")
     with onnxsmith.edit(tmp_path / "m.onnx", tmp_path / "e.onnx") as m:
         m.preprocess(resize="bicubic")

@@ -83,6 +83,10 @@ def steps(model: Any, chance: random.Random) -> list[tuple[str, dict[str, Any]]]
             one(["node", "tensor"]): one([*nodes, *tensors]),
         },
         "strip": lambda: {"what": one(["docs", "provenance", "metadata", "shapes", "x"])},
+        "preprocess": lambda: {"input": one([None, *tensors]), "size": one([None, 5])},
+        "postprocess": lambda: {"output": one([None, *tensors]), "method": one(["argmax", "softmax", "top-k"])},
+        "remove_processing": lambda: {"port": one([None, *tensors])},
+        "order": lambda: {one(["inputs", "outputs"]): [one(tensors), one(tensors)]},
     }
     names = [one(list(makers)) for _ in range(chance.randrange(1, 4))]
     return [(name, makers[name]()) for name in names]

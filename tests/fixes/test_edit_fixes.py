@@ -468,6 +468,49 @@ DIMS = [
         "edit/frozen-dim", "set-dim m.onnx x:0=batch", "set-dim m.onnx x:0=batch w:0=batch", ['"w:0=batch"'], model=TWO
     ),
 ]
+PRE, POST = 'do = "preprocess"', 'do = "postprocess"'
+PROCESSING = [
+    step("edit/not-a-picture", f"{PRE}\nsize = [8, 8]", PRE, ["leave size out"], model=IMAGES),
+    step(
+        "edit/not-a-picture",
+        PRE,
+        f"{PRE}\nsize = [224, 224]",
+        ["size = [224, 224]"],
+        model=IMAGES.replace("4,4", "h,w"),
+        name="any size",
+    ),
+    Case(
+        "edit/old-opset",
+        "onnxsmith edit m.onnx p.toml -o e.onnx --no-verify",
+        {"m.onnx": IMAGES.replace("21", "17"), "p.toml": toml(PRE)},
+        then="onnxsmith edit opset_18.onnx p.toml -o e.onnx --no-verify",
+    ),
+    Case(
+        "edit/processing-differs",
+        "onnxsmith edit m.onnx p.toml -o e.onnx --runtime openvino",  # its Resize does not smooth
+        {"m.onnx": IMAGES, "p.toml": toml(PRE)},
+    ),
+    step(
+        "edit/no-processing",
+        f'{PRE}\n\ndo = "remove-processing"\nport = "y"',
+        f'{PRE}\n\ndo = "remove-processing"\nport = "x"',
+        ["port = 'x'"],
+        model=IMAGES,
+    ),
+    step(
+        "edit/not-scores",
+        f'{POST}\noutput = "y"',
+        f'{POST}\noutput = "y"\nmethod = "top-k"\nsoftmax = false',
+        ["softmax = false"],
+        model=NET.replace("y = Mul(c, c)", "y = Softmax(c)"),
+    ),
+    step(
+        "edit/port-order",
+        'do = "order"\noutputs = ["z"]',
+        'do = "order"\noutputs = ["z", "y"]',
+        ['outputs = ["z", "y"]'],
+    ),
+]
 
 
 def edited(change: Any, **options: Any) -> Callable[[], object]:
@@ -496,7 +539,7 @@ CALLS: list[Case | Call] = [
     ),
 ]
 
-CASES = [*NO_OUTPUT, *SELECTORS, *FILES, *PORTS, *NODES, *PATTERNS, *PARTS, *DIMS, *CALLS]
+CASES = [*NO_OUTPUT, *SELECTORS, *FILES, *PORTS, *NODES, *PATTERNS, *PARTS, *DIMS, *PROCESSING, *CALLS]
 
 
 @pytest.mark.parametrize("one", parameters(CASES))

@@ -117,4 +117,5 @@ class PictureCheck:
 
 
 def _levels(number: float) -> str:
-    return "1 grey level" if number == 1 else f"{number:.3g} grey levels"
+    said = f"{number:.3g} grey level"
+    return said if said.startswith("1 ") else f"{said}s"

@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from onnxsmith.base.clock import stage
 from onnxsmith.base.settings import Verify
 from onnxsmith.editor.graph_cleanup import remove_unneeded
 from onnxsmith.graph.structure import walk
@@ -47,7 +48,7 @@ def answers(
     names, held = [value.name or "" for value in model.graph.outputs], list(feeds)
 
     def on(name: str) -> list[tuple[Mapping[str, Any], list[Any]]]:
-        with runtimes.get(name).prepare(model, runtimes.patient(Options())) as session:
+        with stage("verify"), runtimes.get(name).prepare(model, runtimes.patient(Options())) as session:
             runs = [(feed, session.run(dict(feed))) for feed in held]
         return [(feed, [outputs[one] for one in names]) for feed, outputs in runs]
 
