@@ -145,6 +145,19 @@ def test_symbolic_sizes_become_those_of_the_step_and_come_back(tmp_path: Path) -
     assert (tmp_path / "back.onnx").read_bytes() == (tmp_path / "m.onnx").read_bytes()
 
 
+OLD = """<ir_version: 3, opset_import: ["": 18]>
+g (float[?,3,?,?] x, float[1] k) => (float[?,3,?,?] y, float[?,3,?,?] z) <float[1] k = {2}> { y = Mul(x, k) z = Abs(y) }"""
+
+
+def test_sizes_without_names_and_an_old_file_come_back(tmp_path: Path) -> None:
+    """Before IR version 4, the constants of the processing would have to be inputs."""
+    file = edited(OLD, tmp_path, size=6)
+    assert [str(value.shape) for value in onnxsmith.load(file).graph.outputs] == ["[None,3,6,6]"] * 2
+    with onnxsmith.edit(file, tmp_path / "back.onnx") as m:
+        m.remove_processing()
+    assert (tmp_path / "back.onnx").read_bytes() == (tmp_path / "m.onnx").read_bytes()
+
+
 def test_steps_of_one_edit(tmp_path: Path) -> None:
     onnxsmith.save(from_text(FREE), tmp_path / "m.onnx")
     with onnxsmith.edit(tmp_path / "m.onnx", tmp_path / "e.onnx", write_patch=tmp_path / "p.toml") as m:

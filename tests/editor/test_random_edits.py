@@ -34,6 +34,7 @@ def steps(model: Any, chance: random.Random) -> list[tuple[str, dict[str, Any]]]
     """One to three random steps; many are wrong."""
     nodes = [walk.node_label(node) for node in walk.all_nodes(model)] + ["nothing"]
     tensors = [place.name for place in tensor_paths.places(model)] + ["nothing"]
+    outputs = [value.name for value in model.graph.outputs]
     one = chance.choice
 
     def value() -> Any:
@@ -83,10 +84,8 @@ def steps(model: Any, chance: random.Random) -> list[tuple[str, dict[str, Any]]]
             one(["node", "tensor"]): one([*nodes, *tensors]),
         },
         "strip": lambda: {"what": one(["docs", "provenance", "metadata", "shapes", "x"])},
-        "preprocess": lambda: {"input": one([None, *tensors]), "size": one([None, 5])},
-        "postprocess": lambda: {"output": one([None, *tensors]), "method": one(["argmax", "softmax", "top-k"])},
-        "remove_processing": lambda: {"port": one([None, *tensors])},
-        "order": lambda: {one(["inputs", "outputs"]): [one(tensors), one(tensors)]},
+        "postprocess": lambda: {"output": one(outputs), "method": one(["argmax", "softmax", "top-k"])},
+        "order": lambda: {"outputs": chance.sample(outputs, len(outputs))},
     }
     names = [one(list(makers)) for _ in range(chance.randrange(1, 4))]
     return [(name, makers[name]()) for name in names]

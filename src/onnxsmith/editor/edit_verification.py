@@ -135,10 +135,10 @@ def verified(
     before = {} if len(kept) == len(outputs) or work.adapt_candidate else _before_changes(work, affected)
     if not kept and not before:
         why = "every output is new or changed on purpose; the edited model was only run"
-        part = replace(nothing_verified(*NAMES, not_run or why), misdeclared=seen)
+        nothing = replace(nothing_verified(*NAMES, not_run or why), misdeclared=seen)
         for also in work.also:
-            part = also(part, (original, written), settings, given)
-        return Verified(part, changed, new)
+            nothing = also(nothing, (original, written), settings, given)
+        return Verified(nothing, changed, new)
     wanted = {**kept, **before}
     part = (
         None

@@ -109,6 +109,7 @@ class Work:
     _sizes_stand: bool = True
     _reshaped: set[ir.Value] = field(default_factory=set)
     _resized: set[ir.Value] = field(default_factory=set)
+    _restored: dict[ir.Value, ir.Shape | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         graph = self.model.graph
@@ -162,6 +163,10 @@ class Work:
         sized = sized_by(self.model, values)
         self._resized.update(sized)
         self.reshape(*sized)
+
+    def restore_shape(self, output: ir.Value, shape: ir.Shape | None) -> None:
+        """Notes that this output has the shape again that it had before an earlier edit."""
+        self._restored[output] = shape
 
     def fix_symbols(self, sizes: Mapping[str, int]) -> None:
         """Replaces names that no graph input has any more by their sizes, in every declared shape."""
@@ -286,6 +291,8 @@ class Work:
         self._keep_declared(stale)
         if not stands:
             self._forget_made_names()
+        for value, shape in self._restored.items():
+            value.shape = shape
         for value in {*stale, *self._declared}:
             if value.type is None:  # a value without a type may not be declared
                 value.shape = None

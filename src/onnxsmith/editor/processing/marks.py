@@ -72,6 +72,7 @@ def _read(name: str, nodes: list[ir.Node]) -> Processing:
         ports = held["outputs"] if name.startswith(AFTER) else [held["input"], *held["outputs"]]
         for one in ports:
             assert isinstance(one["name"], str)
+            int(one["index"])
             _shape(one["shape"])
             _type(one["dtype"])
     except (ValueError, TypeError, KeyError, AttributeError, AssertionError) as error:
@@ -151,12 +152,19 @@ def _take_input(model: ir.Model, processing: Processing) -> tuple[list[ir.Value]
     end.replace_all_uses_with(declared(input_, held), replace_graph_outputs=True)
     graph.inputs[list(graph.inputs).index(picture)] = input_
     _remove(model, nodes)
-    for one in processing.restores["outputs"]:  # their sizes followed from the size of the picture
-        for value in graph.outputs:
-            if value.name == one["name"] and value.shape is not None and len(value.shape) == len(one["shape"] or ()):
-                value.shape = _shape(one["shape"])
     model.metadata_props.update(processing.restores["metadata"])
+    version = int(processing.restores["ir_version"])
+    if version < walk.FIRST_WITH_CONSTANTS and all(one.is_graph_input() for one in graph.initializers.values()):
+        model.ir_version = version
     return [picture], [input_]
+
+
+def shapes_before(model: ir.Model, processing: Processing) -> dict[ir.Value, ir.Shape | None]:
+    """Returns the shapes that the outputs had before a preprocessing, which fixed the sizes of the picture."""
+    held = {one["name"]: _shape(one["shape"]) for one in processing.restores["outputs"]}
+    found = {value: held[value.name] for value in model.graph.outputs if value.name in held}
+    ranks = {value: len(shape) if shape is not None else None for value, shape in found.items()}
+    return {value: found[value] for value, rank in ranks.items() if value.shape is not None and len(value.shape) == rank}
 
 
 def _take_outputs(model: ir.Model, processing: Processing) -> tuple[list[ir.Value], list[ir.Value]]:

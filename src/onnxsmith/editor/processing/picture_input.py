@@ -35,6 +35,11 @@ class PictureInput:
         return (2, 3) if self.channels_first else (1, 2)
 
     @property
+    def is_open(self) -> bool:
+        """Whether the file leaves a side open."""
+        return self.value.shape is None or not all(isinstance(self.value.shape[axis], int) for axis in self.sides)
+
+    @property
     def symbols(self) -> dict[int, str]:
         """The names of the symbolic sides, by axis."""
         dims = {axis: self.value.shape[axis] for axis in self.sides} if self.value.shape is not None else {}

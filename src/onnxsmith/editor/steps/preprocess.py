@@ -179,7 +179,8 @@ def _restores(work: Work, found: PictureInput) -> dict[str, Any]:
     keys = (dim_ranges.KEY, dim_relations.KEY)
     return {
         "input": marks.port(found.value, list(graph.inputs).index(found.value)),
-        "outputs": [marks.port(value, at) for at, value in enumerate(graph.outputs)] if found.symbols else [],
+        "outputs": [marks.port(value, at) for at, value in enumerate(graph.outputs)] if found.is_open else [],
+        "ir_version": work.model.ir_version or 0,
         "metadata": {key: work.model.metadata_props[key] for key in keys if key in work.model.metadata_props},
     }
 
@@ -191,10 +192,9 @@ def _take_place(work: Work, value: ir.Value, end: ir.Value, found: PictureInput,
     sides = dict(zip(found.sides, rules.size, strict=True))
     end.shape = ir.Shape([sides.get(axis, dim) for axis, dim in enumerate(value.shape or ())])
     work.declare(end)
-    fixed = {dim: size for axis, size in sides.items() if (dim := found.symbols.get(axis))}
-    if fixed:
+    if found.is_open:
         work.reshape(*(one for use in value.uses() for one in use.node.outputs))
-        work.fix_symbols(fixed)
+        work.fix_symbols({dim: size for axis, size in sides.items() if (dim := found.symbols.get(axis))})
 
 
 def _argument(what: str, why: str, fix: str) -> OnnxsmithError:

@@ -15,6 +15,7 @@ from onnxsmith.editor.handles import TensorHandle
 from onnxsmith.editor.processing import marks
 from onnxsmith.editor.processing.marks import Processing
 from onnxsmith.editor.steps.base import Step
+from onnxsmith.graph.operators import dtypes
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,13 @@ def _taken_out(work: Work, processing: Processing) -> str:
     if processing.is_before:
         readers = (node for value in restored for node in (use.node for use in value.uses()))
         work.reshape(*(one for node in readers for one in node.outputs))
-    for value in work.model.graph.outputs:
-        work.declare(value)
+        for value, shape in marks.shapes_before(work.model, processing).items():
+            work.restore_shape(value, shape)
     if not is_own:
         work.adapt_reference.append(partial(_without, name=processing.name))
     was = ", ".join(value.name or "" for value in gone)
-    return f"{processing.name}: {was} → {', '.join(f'{value.name} {value.dtype}{value.shape}' for value in restored)}"
+    now = ", ".join(f"{value.name} {dtypes.shown(value.dtype)}{value.shape or ''}" for value in restored)
+    return f"{processing.name}: {was} → {now}"
 
 
 def _rename_outputs(work: Work, *, is_own: bool) -> None:
