@@ -146,7 +146,8 @@ def test_symbolic_sizes_become_those_of_the_step_and_come_back(tmp_path: Path) -
 
 
 OLD = """<ir_version: 3, opset_import: ["": 18]>
-g (float[?,3,?,?] x, float[1] k) => (float[?,3,?,?] y, float[?,3,?,?] z) <float[1] k = {2}> { y = Mul(x, k) z = Abs(y) }"""
+g (float[?,3,?,?] x, float[1] k) => (float[?,3,?,?] y, float[?,3,?,?] z) <float[1] k = {2}>
+{ y = Mul(x, k) z = Abs(y) }"""
 
 
 def test_sizes_without_names_and_an_old_file_come_back(tmp_path: Path) -> None:

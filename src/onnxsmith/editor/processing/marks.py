@@ -162,9 +162,12 @@ def _take_input(model: ir.Model, processing: Processing) -> tuple[list[ir.Value]
 def shapes_before(model: ir.Model, processing: Processing) -> dict[ir.Value, ir.Shape | None]:
     """Returns the shapes that the outputs had before a preprocessing, which fixed the sizes of the picture."""
     held = {one["name"]: _shape(one["shape"]) for one in processing.restores["outputs"]}
-    found = {value: held[value.name] for value in model.graph.outputs if value.name in held}
-    ranks = {value: len(shape) if shape is not None else None for value, shape in found.items()}
-    return {value: found[value] for value, rank in ranks.items() if value.shape is not None and len(value.shape) == rank}
+    pairs = {value: held[value.name] for value in model.graph.outputs if value.name in held}
+    return {value: shape for value, shape in pairs.items() if _rank(shape) == _rank(value.shape)}
+
+
+def _rank(shape: ir.Shape | None) -> int | None:
+    return None if shape is None else len(shape)
 
 
 def _take_outputs(model: ir.Model, processing: Processing) -> tuple[list[ir.Value], list[ir.Value]]:

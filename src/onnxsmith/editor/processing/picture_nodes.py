@@ -140,8 +140,8 @@ class _Nodes:
         half: Tensor = self.g.Div(rest, two)
         if self.rules.middle == "down":
             return half
-        odd: Tensor = self.g.Mod(rest, two) * self.g.Mod(half, two)
-        return half + odd
+        even: Tensor = half + self.g.Mod(rest, two) * self.g.Mod(half, two)
+        return even
 
     def _pad(self, pixels: Tensor, size: tuple[Tensor, Tensor]) -> Tensor:
         g = self.g
