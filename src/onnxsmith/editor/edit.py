@@ -96,6 +96,7 @@ class Edit:
             self._wrong_inside = ""
             self._work = Work(cloned(read) if original is read else read)
             self._read_before = read_names(self._work.model)
+            self._constants = frozenset(name for graph in walk.graphs(self._work.model) for name in graph.initializers)
         self._steps: list[tuple[str, str]] = []
         self._tables: list[dict[str, Any]] = []
         self._arrays = Arrays(Path(write_patch).stem if write_patch is not None else "")
@@ -232,6 +233,7 @@ class Edit:
             with self._clock, no_collection():
                 self._work.notes += self._unused()
                 gone = tidy(self._work.model, keep=self._keep_unused)
+                gone = [name for name in gone if name in self._constants]  # a step may have made others
                 told = f"removed {several(len(gone), 'constant')} that nothing reads: {first_few(gone, 3)}"
                 self._work.notes += [told] if gone else []
                 new = {old: name for name, old in self._work.outputs.items() if old}
