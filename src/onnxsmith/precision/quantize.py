@@ -95,12 +95,13 @@ def quantize(
 ) -> Result:
     """Makes a model smaller by a narrower precision, within a budget for its score on the user's data.
 
-    `to` is a method (`float16`, `bfloat16`, `int8`, `int8-nncf`, `int8-dynamic`, `int4`, `int4-nncf`) or `auto`. `auto`
-    tries all but bfloat16 and takes the result with the smallest product of size and time. The methods of NNCF need the
-    extra `nncf`. The score is measured on `data`: a folder of images, an `.npz`, a `.jsonl`, `file.py:function`, a
-    function or an iterable of `(arrays by input name, label)`. `calibration` is separate data, of the same kinds, for
-    the ranges of activations. Without it each fourth sample of `data` is used for the ranges and not for the score.
-    `metric` is a name (`top1`, `cer`, `wer`, `psnr`, `cosine`, `perplexity`, `map50`), or a function of the predictions
+    `to` is a method (`float16`, `bfloat16`, `float8`, `int8`, `int8-nncf`, `int8-dynamic`, `int4`, `int4-nncf`) or
+    `auto`. `auto` tries all but bfloat16 and float8, and takes the result with the smallest product of size and time.
+    The methods of NNCF need the extra `nncf`. The score is measured on `data`: a folder of images, an `.npz`, a
+    `.jsonl`, `file.py:function`, a function or an iterable of `(arrays by input name, label)`. `calibration` is
+    separate data, of the same kinds, for the ranges of activations. Without it each fourth sample of `data` is used for
+    the ranges and not for the score. `metric` is a name (`top1`, `cer`, `wer`, `psnr`, `cosine`, `perplexity`,
+    `map50`), or a function of the predictions
     and the labels. `decode` turns the outputs by name into a prediction, `preprocess` turns an item of the data into
     arrays. Without `data` inputs are generated, and the report says that accuracy was not measured.
 

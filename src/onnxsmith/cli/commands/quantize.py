@@ -98,7 +98,9 @@ class Quantize(Command):
     model: str = argument("the .onnx file, in float32", metavar="MODEL", reads=True)
     output: str | None = option("the .onnx to write", short="-o", metavar="FILE", writes=True)
     to: str = option(
-        "float16, bfloat16, int8, int8-dynamic, int8-nncf, int4, int4-nncf or auto", default="auto", metavar="METHOD"
+        "float16, bfloat16, float8, int8, int8-dynamic, int8-nncf, int4, int4-nncf or auto",
+        default="auto",
+        metavar="METHOD",
     )
     data: str | None = data()
     calibration: str | None = option(
