@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -22,6 +22,7 @@ from onnxsmith.comparison.outputs.candidate_state import Recorder
 from onnxsmith.comparison.outputs.candidate_state import compared as in_steps
 from onnxsmith.comparison.outputs.compare_headline import headline
 from onnxsmith.comparison.outputs.comparison_setup import Compared, Section, compared, elsewhere, exact
+from onnxsmith.comparison.outputs.folders.layouts import is_folder
 from onnxsmith.comparison.outputs.reference_steps import rolled
 from onnxsmith.comparison.outputs.same_files import same_files
 from onnxsmith.comparison.outputs.sides import SideSource, under
@@ -42,6 +43,7 @@ from onnxsmith.verification.verification_verdict import problems, verdict
 from onnxsmith.verification.verify import Side
 
 if TYPE_CHECKING:  # modules that only a comparison by layer needs are imported with it
+    from onnxsmith.comparison.outputs.folders.compare_folders import Asked
     from onnxsmith.comparison.outputs.layer_stage import Staged
     from onnxsmith.comparison.outputs.single_input_layers import LayerOptions
 
@@ -102,6 +104,14 @@ def compare(
             `compare/step` if there is no such state, or no such step; `compare/number` for a number of steps out of its
             range; `verify/…` and `runtime/…` if no comparison is possible.
     """
+    if is_folder(candidate):
+        from onnxsmith.comparison.outputs.folders.compare_folders import compare_folder
+
+        options: dict[str, Any] = {
+            "inputs": inputs, "sizes": sizes, "generate": generate, "per_layer": per_layer, "tolerance": tolerance,
+            "worst_input": worst_input, "start": start, "end": end, "state": state, "free": free,
+        }  # fmt: skip
+        return Result(compare_folder(reference, candidate, _of_folders(options, steps, seed, runtime, thorough)))
     asked = (sizes, runtime, seed, per_layer, worst_input, start, end, steps, state, free, thorough)
     is_plain = isinstance(inputs, tuple) and not inputs and generate and tolerance is None and not any(asked)
     with Clock() as clock, ExitStack() as stack:
@@ -145,6 +155,37 @@ def compare(
             said = found.problems[0]
             return Result(_failed(read, runtime_choice.with_other(failed, said), last=False))
         return Result(found)
+
+
+_IN_FOLDERS = {
+    "inputs": "--input", "sizes": "--dim", "per_layer": "--per-layer", "worst_input": "--worst-input",
+    "start": "--from", "end": "--to", "state": "--state", "free": "--free",
+}  # fmt: skip
+"""Names the options that have no meaning for graphs that generate text."""
+
+
+def _of_folders(options: dict[str, Any], steps: int, seed: int, runtime: str | None, thorough: bool) -> Asked:
+    """Returns the options of a comparison of folders. A single graph gets all of them, a graph on recorded inputs only
+    those that apply to any inputs."""
+    from onnxsmith.comparison.outputs.folders.compare_folders import Asked
+
+    common: dict[str, Any] = {"seed": seed, "runtime": runtime, "thorough": thorough}
+
+    def compared_models(a: Any, b: Any, *, inputs: Inputs = (), plain: bool = False) -> Report:
+        if plain:
+            found = compare(a, b, inputs=inputs, generate=False, tolerance=options["tolerance"], **common)
+        else:
+            found = compare(a, b, steps=steps, **common, **options)
+        return found.report
+
+    given = [name for key, name in _IN_FOLDERS.items() if _is_given(options[key])]
+    given += [] if options["generate"] else ["--only-given"]
+    return Asked(steps, seed, runtime, tuple(given), compared_models)
+
+
+def _is_given(value: Any) -> bool:
+    """Whether the value of an option is not its default."""
+    return not (value is None or value is False or (isinstance(value, Collection) and not len(value)))
 
 
 def _named(a: SideSource, b: SideSource) -> str:

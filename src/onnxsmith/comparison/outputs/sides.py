@@ -101,6 +101,8 @@ def side(
     For a torch module, other threads cannot run or trace torch modules until then, because they may use the same
     module.
     """
+    if isinstance(value, SideSource):
+        return value
     if isinstance(value, str) and _is_target(value):
         stack.enter_context(alone())
         return _torch_side(factory.load(value), value)
