@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnxsmith.base.clock import Clock, stage
 from onnxsmith.base.garbage_collection import no_collection
-from onnxsmith.base.problem import OnnxsmithError, Problem
+from onnxsmith.base.problem import OnnxsmithError, Problem, problem
 from onnxsmith.base.report.base import Part, Report
 from onnxsmith.base.report.parts.verification import Verification
 from onnxsmith.base.report.parts.written_files import Timing
@@ -104,7 +104,9 @@ def compare(
             `compare/step` if there is no such state, or no such step; `compare/number` for a number of steps out of its
             range; `verify/…` and `runtime/…` if no comparison is possible.
     """
-    if is_folder(candidate):
+    if steps < 0:
+        raise problem("compare/number", f"{steps} is not a number of calls", fix="give a number from 1: --steps 5")
+    if is_folder(candidate) or (is_folder(reference) and isinstance(candidate, str | Path)):
         from onnxsmith.comparison.outputs.folders.compare_folders import compare_folder
 
         options: dict[str, Any] = {

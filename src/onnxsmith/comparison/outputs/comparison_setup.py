@@ -287,10 +287,8 @@ def compared(
     Raises:
         OnnxsmithError: the errors of loading either side; `verify/…` if their interfaces do not match;
             `compare/no-part` and `edit/…` if a side has no such section; `compare/state` if `state` names no pair
-            of ports, or none is found; `compare/number` for a negative number of steps.
+            of ports, or none is found.
     """
-    if steps < 0:
-        raise problem("compare/number", f"{steps} is not a number of calls", fix="give a number from 1: --steps 5")
     first = side(reference, runtime, stack, in_pieces=per_layer)
     second = side(candidate, runtime, stack, in_pieces=per_layer, beside=first)
     if section:

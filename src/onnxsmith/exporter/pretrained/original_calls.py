@@ -185,17 +185,17 @@ class CallOfPart(torch.nn.Module):
         own, cross = (self._layers(caches, which) for which in (".decoder." if self._has_encoder else ".", ".encoder."))
         if self._has_encoder:
             result = self.module(**self._decoder(rest, cross), **self._state(_two(own, cross)))
-            cache = _of(result)
+            cache = self._after(result)
             held = [(cache.self_attention_cache, "decoder."), (cache.cross_attention_cache, "encoder.")]
         else:
             result = self.module(**rest, **self._state(_one(own)))
-            held = [(_of(result), "")]
+            held = [(self._after(result), "")]
         yield LOGITS, result.logits
         for cache, which in held:
             for at, layer in enumerate(getattr(cache, "layers", ())):
                 keys, values = getattr(layer, "keys", None), getattr(layer, "values", None)
                 if keys is None or values is None:
-                    raise _other_state(self.module)
+                    raise _other_state(self.module, "a recurrent state has no standard names in other tools")
                 yield f"present.{at}.{which}key", keys
                 yield f"present.{at}.{which}value", values
 
@@ -217,6 +217,13 @@ class CallOfPart(torch.nn.Module):
         name = CACHE if CACHE in inspect.signature(self.module.forward).parameters else PAST_INPUT
         return {name: cache, "use_cache": True}
 
+    def _after(self, result: Any) -> Any:
+        """Returns the caches after a call."""
+        for name in (CACHE, PAST_INPUT):
+            if result.get(name) is not None:
+                return result[name]
+        raise _other_state(self.module, "it returns no caches")
+
     def _layers(self, caches: Mapping[str, torch.Tensor], which: str) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Returns the keys and values of each layer that are not empty."""
         dtype = self._dtype()
@@ -233,11 +240,6 @@ class CallOfPart(torch.nn.Module):
     def _dtype(self) -> torch.dtype:
         found: torch.dtype = next(one.dtype for one in self.module.parameters() if one.is_floating_point())
         return found
-
-
-def _of(result: Any) -> Any:
-    """Returns the caches after a call."""
-    return result[CACHE] if CACHE in result else result[PAST_INPUT]
 
 
 def _one(layers: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Any:
@@ -264,10 +266,10 @@ def _cast(value: torch.Tensor, dtype: str, last: bool) -> torch.Tensor:
     return value if wanted is None or value.dtype == torch.float64 else value.to(wanted)
 
 
-def _other_state(module: Any) -> OnnxsmithError:
+def _other_state(module: Any, why: str) -> OnnxsmithError:
     return problem(
         "compare/folder-original",
-        f"the state of {type(module).__name__} is not one of keys and values alone",
-        why="a recurrent state has no standard names in the folders of other tools",
-        fix="compare the graphs with a module of your own: `onnxsmith compare file.py:factory model.onnx --steps 8`",
+        f"the state of {type(module).__name__} is not one of keys and values",
+        why=why,
+        fix="write a factory that makes the module, and compare one graph with it and --steps 8",
     )

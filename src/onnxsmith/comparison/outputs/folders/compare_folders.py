@@ -19,6 +19,7 @@ from onnxsmith.base.words import first_few, pasted, several
 from onnxsmith.comparison.outputs.folders import layouts, other_files
 from onnxsmith.comparison.outputs.folders.generated_texts import Walked, walked
 from onnxsmith.comparison.outputs.folders.graph_parts import Generation, generations
+from onnxsmith.comparison.outputs.folders.graph_ports import HIDDEN
 from onnxsmith.comparison.outputs.folders.layouts import CONFIG, DECODER, FIRST, GraphFolder
 from onnxsmith.comparison.outputs.folders.references import OfGraphs, OfTransformers, Reference
 from onnxsmith.comparison.outputs.sides import SideSource
@@ -49,15 +50,16 @@ def compare_folder(reference: Any, candidate: str | Path, asked: Asked) -> Repor
             `compare/folder-original`, `compare/folder-option`; the errors of `compare` and of loading the original.
     """
     original, path = Path(reference) if layouts.is_folder(reference) else None, Path(candidate)
-    folder = layouts.read(path)
-    held = layouts.settings(path / CONFIG)  # a damaged file is an error, whether or not it is used
+    is_file = not path.is_dir()
+    folder = layouts.of_file(path) if is_file else layouts.read(path)
+    held = {} if is_file else layouts.settings(path / CONFIG)  # a damaged file is an error, also if it is not used
     with Clock() as clock, ExitStack() as stack:
         if original is None:
             return asked.compare(reference, _only(folder))
         ways = generations(folder)
         found = _generated(original, folder, ways, asked, stack) if ways else _alone(original, folder, asked)
         settings = found.settings or layouts.settings(original / CONFIG)
-        files = other_files.compared(original, path, settings) if held or settings else None
+        files = other_files.compared(original, path, settings) if not is_file and (held or settings) else None
     return _report(found, files, original, folder, clock)
 
 
@@ -96,9 +98,11 @@ def _generated(
             f"{asked.others[0]} has no meaning for a folder whose graphs generate text",
             where=str(folder.path),
             why="its graphs are compared on the calls of a generated text, which the original determines",
-            fix=f"leave {asked.others[0]} out, or compare one graph with another: `onnxsmith compare REFERENCE "
-            f"{pasted(next(iter(folder.files.values())))}`",
+            fix=f"leave {asked.others[0]} out",
         )
+    for way in ways:
+        if way.encoder is None and way.first.port(HIDDEN) is not None:
+            raise layouts.missing(folder.path, ["encoder_model.onnx"], f"{way.first.file.name} reads its result")
     reference = _reference(original, ways, asked, stack)
 
     def compare_models(a: SideSource, b: SideSource, feeds: Sequence[Feed]) -> Report:
@@ -113,7 +117,7 @@ def _generated(
 
 def _reference(original: Path, ways: Sequence[Generation], asked: Asked, stack: ExitStack) -> Reference:
     has_encoder = any(way.has_encoder for way in ways)
-    if not layouts.has_graphs(original):
+    if not layouts.is_of_graphs(original):
         return OfTransformers(original, has_encoder=has_encoder, stack=stack)
     theirs = layouts.read(original)
     mine = generations(theirs)
@@ -141,7 +145,7 @@ def _alone(original: Path, folder: GraphFolder, asked: Asked) -> _Found:
 
 def _whole(original: Path, file: Path) -> tuple[str, Any]:
     """Returns the original of a graph: a graph of the same role, or the model of transformers with example inputs."""
-    if layouts.has_graphs(original):
+    if layouts.is_of_graphs(original):
         theirs = layouts.read(original)
         mine = theirs.files.get(DECODER) or theirs.files.get(FIRST)
         if mine is None:

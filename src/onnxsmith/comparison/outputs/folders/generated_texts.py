@@ -65,6 +65,11 @@ class Calls:
     outputs: tuple[Outputs, ...]
 
     @property
+    def rows(self) -> int:
+        """Returns the number of texts."""
+        return len(next(iter(self.feeds[0].values.values())))
+
+    @property
     def tokens(self) -> Any:
         """Returns the tokens that the original chose, [batch, calls]."""
         return np.concatenate([best(one) for one in self.outputs], axis=1)
@@ -94,13 +99,14 @@ def walked(
         )
     start = first_feed(generation, reference, seed)
     count = steps if generation.later is not None else 1
-    with _played(generation, reference.side, caches) as player, stage("reference"):
+    rows = len(next(iter(start.values())))
+    with _played(generation, lambda one: reference.side(one, rows), caches) as player, stage("reference"):
         calls = _calls(player, start, count)
     reports, graphs = [], []
     checks: dict[str, OutputCheck] = {}
     for part in generation.parts:
         feeds = [replace(feed, values=part_feed(part, feed.values, caches)) for feed in _of(part, generation, calls)]
-        report = compare_models(reference.side(part), candidate_side(part, runtime), feeds)
+        report = compare_models(reference.side(part, rows), candidate_side(part, runtime), feeds)
         found = report.part(Verification)
         reports.append(report)
         graphs.append(_row(part, found, len(feeds)))
@@ -196,7 +202,7 @@ def _in_calls(
     differ = any(one.verdict == "DIFFERENT" for one in graphs)
 
     def exact() -> Session | None:
-        sessions = {one: comparison_setup.exact(reference.side(one)) for one in generation.parts}
+        sessions = {one: comparison_setup.exact(reference.side(one, calls.rows)) for one in generation.parts}
         found = {one: session for one, session in sessions.items() if session is not None}
         return Player(generation, found, caches) if len(found) == len(sessions) else None
 

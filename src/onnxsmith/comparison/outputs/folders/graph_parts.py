@@ -13,7 +13,7 @@ from onnxsmith.base.cached_attributes import cached_property
 from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.words import first_few, pasted
 from onnxsmith.comparison.outputs.folders import graph_ports, layouts
-from onnxsmith.comparison.outputs.folders.graph_ports import SWITCHES, PortNames, cache_name, names_of
+from onnxsmith.comparison.outputs.folders.graph_ports import SWITCHES, PortNames, names_of
 from onnxsmith.comparison.outputs.folders.layouts import DECODER, ENCODER, FIRST, LATER, MERGED, GraphFolder
 from onnxsmith.graph.files.load import load_sorting
 from onnxsmith.graph.structure import walk
@@ -27,14 +27,15 @@ _COUNTS_MASK = "GroupQueryAttention"
 @dataclass(eq=False)
 class GraphPart:
     """A graph in one role. `source` is its file, or the graph without its switches and without the outputs that are not
-    compared, which are `dropped`."""
+    compared."""
 
     role: str
     file: Path
     model: ir.Model
     source: Path | ir.Model
     names: PortNames
-    dropped: tuple[str, ...] = ()
+    is_switched: bool = False
+    """Whether the file has a switch between the first call and later calls."""
 
     @cached_property
     def interface(self) -> Signature:
@@ -44,14 +45,7 @@ class GraphPart:
     @property
     def label(self) -> str:
         """Returns the file with its role, if the file has several."""
-        return (
-            f"{self.file.name}, {self.role}" if self.role in (FIRST, LATER) and self.dropped_switch else self.file.name
-        )
-
-    @property
-    def dropped_switch(self) -> bool:
-        """Whether the file has a switch between the first call and later calls."""
-        return self.source is self.model
+        return f"{self.file.name}, {self.role}" if self.is_switched else self.file.name
 
     def port(self, shared: str) -> Port | None:
         """Returns the input of this shared name."""
@@ -103,28 +97,36 @@ def _generations(folder: GraphFolder) -> Iterator[Generation]:
     files, has_encoder = folder.files, ENCODER in folder.files
     encoder = _part(files[ENCODER], ENCODER, folder, has_encoder=True) if has_encoder else None
     if DECODER in files:
-        names = signature(load_sorting(files[DECODER])[0])
-        if any(cache_name(port.name, "past_key_values", has_encoder=False) for port in names.inputs):
+        inputs = [port.name for port in signature(load_sorting(files[DECODER])[0]).inputs]
+        if names_of(inputs, (), role=DECODER, has_encoder=False, given=folder.names).past:
             part = _part(files[DECODER], DECODER, folder, has_encoder=False)
             yield Generation(part.file.name, None, part, part)
     if MERGED in files:
         first = _part(files[MERGED], FIRST, folder, has_encoder=has_encoder)
-        same = not first.dropped_switch
-        later = first if same else _part(files[MERGED], LATER, folder, has_encoder=has_encoder)
-        yield Generation(first.file.name, encoder, first, later)
+        if first.is_switched:
+            second = _part(files[MERGED], LATER, folder, has_encoder=has_encoder)
+            yield Generation(first.file.name, encoder, first, second)
+        else:
+            yield _of_one(encoder, first)
     if FIRST in files:
         first = _part(files[FIRST], FIRST, folder, has_encoder=has_encoder)
         if LATER in files:
             second = _part(files[LATER], LATER, folder, has_encoder=has_encoder)
             yield Generation(f"{first.file.name} and {second.file.name}", encoder, first, second)
         elif first.names.past:
-            yield Generation(first.file.name, encoder, first, first)
+            yield _of_one(encoder, first)
         elif not first.layers:
             yield Generation(first.file.name, encoder, first, None)
         elif MERGED not in files:
             raise layouts.missing(
                 folder.path, ["decoder_with_past_model.onnx"], f"{first.file.name} returns caches for later calls"
             )
+
+
+def _of_one(encoder: GraphPart | None, part: GraphPart) -> Generation:
+    """Returns a generation in which one graph makes all calls of the decoder."""
+    part.role = DECODER
+    return Generation(part.file.name, encoder, part, part)
 
 
 def _part(file: Path, role: str, folder: GraphFolder, *, has_encoder: bool) -> GraphPart:
@@ -147,7 +149,7 @@ def _part(file: Path, role: str, folder: GraphFolder, *, has_encoder: bool) -> G
         {own: name for own, name in names.outputs.items() if own not in lost},
     )
     is_own = bool(switches or lost or was_sorted)
-    return GraphPart(role, file, model, model if is_own else file, kept, tuple(lost))
+    return GraphPart(role, file, model, model if is_own else file, kept, bool(switches))
 
 
 def _narrowed(model: ir.Model, switches: Mapping[str, int], lost: list[str]) -> ir.Model:

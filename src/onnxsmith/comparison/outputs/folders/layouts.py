@@ -53,9 +53,20 @@ def is_folder(value: Any) -> bool:
     return isinstance(value, str | Path) and Path(value).is_dir()
 
 
-def has_graphs(path: Path) -> bool:
-    """Whether there is an ONNX file in the folder, or one folder below it."""
-    return any(path.glob("*.onnx")) or any(path.glob("*/*.onnx"))
+def of_file(file: Path) -> GraphFolder:
+    """Returns one graph as a folder, without the files beside it."""
+    return GraphFolder(file, "one file", {DECODER: file})
+
+
+def is_of_graphs(path: Path) -> bool:
+    """Whether the folder of an original has graphs, and no weights of transformers. A folder with both is the original
+    of its own graphs."""
+    return (any(path.glob("*.onnx")) or any(path.glob("*/*.onnx"))) and not has_weights(path)
+
+
+def has_weights(path: Path) -> bool:
+    """Whether the folder has weights that transformers reads."""
+    return any(path.glob("*.safetensors")) or any(path.glob("pytorch_model*.bin"))
 
 
 def read(path: Path) -> GraphFolder:
@@ -79,6 +90,8 @@ def read(path: Path) -> GraphFolder:
         + "; ".join(f"{one.expected} ({one.name})" for one in LAYOUTS),
         fix=f"compare one file: `onnxsmith compare REFERENCE {pasted(path / files[0])}`"
         if files
+        else "give the original first, and then the folder that has the .onnx files"
+        if has_weights(path)
         else "give the folder that has the .onnx files",
     )
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onnxsmith.base.problem import problem
+import numpy as np
+import onnx_ir as ir
+
+from onnxsmith.base.problem import OnnxsmithError, problem
 from onnxsmith.base.seams.base import alone
 from onnxsmith.comparison.outputs.folders.graph_parts import Generation, GraphPart
+from onnxsmith.comparison.outputs.folders.graph_ports import after, is_past
+from onnxsmith.comparison.outputs.folders.layouts import DECODER, ENCODER, FIRST
 from onnxsmith.comparison.outputs.folders.player import Sizes
 from onnxsmith.comparison.outputs.sides import SideSource
 from onnxsmith.graph.structure.model_copy import cloned
@@ -19,6 +25,14 @@ from onnxsmith.runtimes import base as runtimes
 
 if TYPE_CHECKING:
     from onnxsmith.exporter.pretrained.original_calls import Original
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The number of texts, and the runtime that the user named."""
+
+    rows: int
+    runtime: str | None
 
 
 class Reference(ABC):
@@ -37,9 +51,9 @@ class Reference(ABC):
         """Whether the original has an input of this shared name."""
 
     @abstractmethod
-    def side(self, part: GraphPart) -> SideSource:
-        """Returns the side of a comparison that computes what a graph of the candidate should compute, with the
-        graph's names."""
+    def side(self, part: GraphPart, rows: int) -> SideSource:
+        """Returns the side of a comparison that computes what a graph of the candidate should compute for `rows` texts,
+        with the graph's names."""
 
     def example(self) -> Mapping[str, Any]:
         """Returns the first input of an encoder by name, [1, …]."""
@@ -55,7 +69,18 @@ class OfTransformers(Reference):
 
         stack.enter_context(alone())
         self._eager = eager
-        self._original: Original = generator(str(place), has_encoder=has_encoder)
+        try:
+            self._original: Original = generator(str(place), has_encoder=has_encoder)
+        except OnnxsmithError as error:
+            if error.problem.id != "export/task":
+                raise
+            raise problem(
+                "compare/folder-original",
+                f"the original is no model that generates text {'after an encoder' if has_encoder else 'by itself'}",
+                where=str(place),
+                why=error.problem.what,
+                fix="give the folder of the model from which the graphs were exported as REFERENCE",
+            ) from error
         self.label = f"{place.resolve().name} in PyTorch, eager"
         self.settings = self._original.settings
         self.notes = tuple(f"{place.resolve().name}: {note}" for note in self._original.notes)
@@ -68,7 +93,7 @@ class OfTransformers(Reference):
             return name != "encoder_attention_mask" or self._original.takes("attention_mask")
         return self._original.takes(name)
 
-    def side(self, part: GraphPart) -> SideSource:
+    def side(self, part: GraphPart, rows: int) -> SideSource:
         program = self._original.program(part.interface, part.names.inputs, part.names.outputs)
         return SideSource(self.label, program, self._eager, part.interface, named=False)
 
@@ -105,11 +130,10 @@ class OfGraphs(Reference):
         every = {shared for part in self._generation.parts for shared in part.names.inputs.values()}
         return name in every
 
-    def side(self, part: GraphPart) -> SideSource:
-        mine = {
-            "encoder": self._generation.encoder,
-            "later calls": self._generation.later,
-        }.get(part.role, self._generation.first)
+    def side(self, part: GraphPart, rows: int) -> SideSource:
+        own = self._generation
+        mine = own.encoder if part.role == ENCODER else own.first if part.role == FIRST else own.later
+        mine = own.first if mine is None and part.role == DECODER else mine
         if mine is None:
             raise problem(
                 "compare/folder-part",
@@ -117,28 +141,46 @@ class OfGraphs(Reference):
                 where=part.file.name,
                 fix="give a folder of graphs with the same parts, or the model in transformers as REFERENCE",
             )
-        return _with_names(mine, part, self.label, self._runtime)
+        return _with_names(mine, part, self.cache_sizes(), self.label, _Place(rows, self._runtime))
 
 
-def _with_names(mine: GraphPart, part: GraphPart, label: str, runtime: str | None) -> SideSource:
-    """Returns the reference's graph with the port names and the outputs of the candidate's graph."""
-    inputs, outputs = ({name: own for own, name in of.items()} for of in (part.names.inputs, part.names.outputs))
-    same = all(own == inputs.get(name) for own, name in mine.names.inputs.items()) and (
-        dict(mine.names.outputs) == dict(part.names.outputs)
-    )
+def _with_names(mine: GraphPart, part: GraphPart, sizes: Sizes, label: str, place: _Place) -> SideSource:
+    """Returns the reference's graph with the ports of the candidate's graph. A first call has no past: caches that only
+    the reference's graph takes are empty, and those that only the candidate's takes are not read."""
+    inputs, outputs = ({shared: own for own, shared in of.items()} for of in (part.names.inputs, part.names.outputs))
+    same = mine.names == part.names
     model = mine.model if same else cloned(mine.model)
     if not same:
-        for value in model.graph.inputs:
-            value.name = inputs.get(mine.names.inputs[value.name or ""], value.name)
+        for value in list(model.graph.inputs):
+            shared = mine.names.inputs[value.name or ""]
+            if shared in inputs:
+                value.name = inputs[shared]
+            elif is_past(shared):
+                _empty(model, value, (place.rows, sizes[after(shared)][0], 0, sizes[after(shared)][1]))
+        known = {*mine.names.inputs.values()}
+        for value in part.model.graph.inputs:
+            if part.names.inputs[value.name or ""] not in known:
+                model.graph.inputs.append(ir.Value(name=value.name, type=value.type, shape=value.shape))
         for value in list(model.graph.outputs):
             shared = mine.names.outputs[value.name or ""]
             if shared in outputs:
                 value.name = outputs[shared]
             else:
                 model.graph.outputs.remove(value)
-    name = runtime or runtimes.default()
-    source = mine.source if same else model
+    name = place.runtime or runtimes.default()
     return SideSource(
-        f"{label}/{mine.file.name} on {name}", source, runtimes.get(name), signature(model), model=model,
-        named=runtime is not None,
-    )  # fmt: skip
+        f"{label}/{mine.file.name} on {name}",
+        mine.source if same else model,
+        runtimes.get(name),
+        signature(model),
+        model=model,
+        named=place.runtime is not None,
+    )
+
+
+def _empty(model: ir.Model, value: ir.Value, shape: tuple[int, ...]) -> None:
+    """Replaces a graph input by an empty constant."""
+    model.graph.inputs.remove(value)
+    kind = (value.dtype or ir.DataType.FLOAT).numpy()
+    value.const_value = ir.tensor(np.zeros(shape, kind), name=value.name)
+    model.graph.register_initializer(value)
