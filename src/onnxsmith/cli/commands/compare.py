@@ -22,8 +22,10 @@ class Compare(Command):
 
     REFERENCE and CANDIDATE are each one of: m.onnx; m.onnx@reference (on that runtime); m.onnx@onnxruntime:disable
     (with that optimization level); file.py:factory (the torch module that the factory returns); m.pt2 (a program of
-    torch.export). --per-layer names the first operation that is wrong on correct inputs, with its torch module and
-    source line.
+    torch.export). CANDIDATE may also be a folder of graphs for onnxruntime-genai, optimum, transformers.js or
+    diffusers, and REFERENCE the folder of its model in transformers, or another folder of graphs: then each graph is
+    compared, and generated texts, token by token. --per-layer names the first operation that is wrong on correct
+    inputs, with its torch module and source line.
     """
 
     name = "compare"
@@ -70,7 +72,7 @@ class Compare(Command):
 
     steps: int = option(
         "number of successive calls of both models; each call reads the state that the previous call returned, and "
-        "--input gives the inputs of each call",
+        "--input gives the inputs of each call; for a folder, the number of generated tokens (default 8)",
         default=0,
         metavar="COUNT",
     )

@@ -91,6 +91,11 @@ def compare(
     the files' metadata or names do. Every step is compared from the state of the reference, and by layer at the first
     that differs; then the candidate goes the whole way with its own state.
 
+    `candidate` may be a folder of graphs of other tools, or one graph if `reference` is a folder. Then `reference` is
+    the folder of the model in transformers, or another folder of graphs. Each graph is compared on tensors of the
+    reference's run, then texts of `steps` tokens (by default 8) are generated. The tokenizer and the configuration are
+    compared too. Options that choose inputs apply only if the folder has one graph that generates no text.
+
     Two files with the same bytes compute the same, and are not run if no argument asks for more. If the sides agree,
     faults are planted to see whether the comparison would notice them: as many as take little time beside the runs of
     both sides, with `thorough` all of them.
@@ -102,7 +107,8 @@ def compare(
         OnnxsmithError: the errors of loading either side; `compare/no-part` and `edit/…` if a side has no such part;
             `verify/outputs-differ` if the sides have different numbers of inputs or outputs; `compare/state` and
             `compare/step` if there is no such state, or no such step; `compare/number` for a number of steps out of its
-            range; `verify/…` and `runtime/…` if no comparison is possible.
+            range; `verify/…` and `runtime/…` if no comparison is possible; `compare/folder-…` for a folder that cannot
+            be compared.
     """
     if steps < 0:
         raise problem("compare/number", f"{steps} is not a number of calls", fix="give a number from 1: --steps 5")

@@ -20,7 +20,7 @@ from onnxsmith.comparison.outputs.folders import call_faults
 from onnxsmith.comparison.outputs.folders.first_calls import first_feed
 from onnxsmith.comparison.outputs.folders.graph_parts import Generation, GraphPart, fits
 from onnxsmith.comparison.outputs.folders.graph_ports import HIDDEN, LOGITS, before, is_past
-from onnxsmith.comparison.outputs.folders.player import Player, Sizes, best, is_first, next_feed, part_feed
+from onnxsmith.comparison.outputs.folders.player import Player, Sizes, best, is_first, next_feed, part_feed, with_empty
 from onnxsmith.comparison.outputs.folders.references import Reference
 from onnxsmith.comparison.outputs.reference_steps import Rolled
 from onnxsmith.comparison.outputs.sides import SideSource
@@ -197,7 +197,8 @@ def _in_calls(
     caches = reference.cache_sizes()
     states = [name for name in calls.outputs[0] if name.startswith("present.")]
     pairs = [Fed(before(name), name) for name in states] + ([Fed(HIDDEN, HIDDEN)] if generation.has_encoder else [])
-    rolled = Rolled(calls.feeds, calls.outputs, frozenset())
+    first = replace(calls.feeds[0], values=with_empty(calls.feeds[0].values, caches))
+    rolled = Rolled((first, *calls.feeds[1:]), calls.outputs, frozenset())
     part = Verification(reference.label, generation.name, verified=True, equal=True, outputs=tuple(checks.values()))
     differ = any(one.verdict == "DIFFERENT" for one in graphs)
 

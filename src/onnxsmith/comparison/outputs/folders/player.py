@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxsmith.comparison.outputs.folders import graph_ports
 from onnxsmith.comparison.outputs.folders.graph_parts import Generation, GraphPart
-from onnxsmith.comparison.outputs.folders.graph_ports import HIDDEN, LOGITS, after, is_past
+from onnxsmith.comparison.outputs.folders.graph_ports import HIDDEN, LOGITS, after, before, is_past
 from onnxsmith.graph.structure.signature import Signature
 from onnxsmith.runtimes.base import Feeds, Outputs, Session
 
@@ -26,21 +25,25 @@ def part_feed(part: GraphPart, values: Mapping[str, Any], caches: Sizes) -> dict
     """Returns the inputs of a graph under its own names. A first call has empty caches. Floats get the dtype of the
     graph's inputs."""
     made = {}
+    values = with_empty(values, caches) if is_first(values) else values
     for port in part.interface.inputs:
         name = part.names.inputs[port.name]
         kind = ir.DataType[port.dtype.upper()].numpy()
-        if is_past(name) and name not in values:
-            heads, size = caches[after(name)]
-            batch = next(iter(values.values())).shape[0]
-            made[port.name] = np.zeros((batch, heads, 0, size), kind)
-        elif name in values:
+        if name in values:
             made[port.name] = np.asarray(values[name]).astype(kind, copy=False)
     return made
 
 
 def is_first(values: Feeds) -> bool:
-    """Whether the values are those of a first call, without a past."""
-    return not any(is_past(name) for name in values)
+    """Whether the values are those of a first call: without caches, or with empty ones."""
+    return all(np.shape(value)[2] == 0 for name, value in values.items() if is_past(name))
+
+
+def with_empty(values: Mapping[str, Any], caches: Sizes) -> dict[str, Any]:
+    """Returns the values of a first call with empty caches."""
+    batch = len(next(iter(values.values())))
+    empty = {before(name): np.zeros((batch, heads, 0, size), np.float32) for name, (heads, size) in caches.items()}
+    return {**empty, **values}
 
 
 @dataclass
@@ -78,9 +81,7 @@ def next_feed(values: Mapping[str, Any], outputs: Outputs, tokens: Any) -> dict[
     """Returns the inputs of the next call: the chosen tokens, [batch, 1], the caches, and the mask and the positions
     of these tokens."""
     key = DECODER_TOKENS if DECODER_TOKENS in values else TOKENS
-    made: dict[str, Any] = {
-        graph_ports.before(name): value for name, value in outputs.items() if name.startswith("present.")
-    }
+    made: dict[str, Any] = {before(name): value for name, value in outputs.items() if name.startswith("present.")}
     made[key] = tokens.astype(values[key].dtype)
     if HIDDEN in outputs:
         made[HIDDEN] = outputs[HIDDEN]
