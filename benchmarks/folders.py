@@ -3,7 +3,8 @@
     python benchmarks/folders.py [FAMILY ...] [--folder FOLDER]
 
 For ten families of transformers, a tiny model with random weights is saved, and its graphs are exported in a layout of
-onnxruntime-genai, optimum or transformers.js. Each folder is compared with its model: the verdict has to be `done`.
+onnxruntime-genai, optimum or transformers.js. The model builder of onnxruntime-genai writes an eleventh folder. Each
+folder is compared with its model: the verdict has to be `done`.
 Then faults are planted in copies of the folders, one at a time: wrong rotations, swapped caches, positions off by one,
 inverted masks, other weights, stale tokenizers. The verdict has to be `different`, and the headline has to name the
 file with the fault, and the call where it is known. `--folder` keeps the folders, and uses them again.
@@ -13,7 +14,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -53,6 +56,7 @@ def edited(change: Edit) -> Callable[[Path], None]:
     def edit(path: Path) -> None:
         model = onnx.load(path)
         change(model)
+        path.with_name(f"{path.name}.data").unlink(missing_ok=True)
         onnx.save(model, path)
 
     return edit
@@ -114,6 +118,16 @@ def rotation(factor: float) -> Edit:
     return change
 
 
+def shifted(name: str) -> Edit:
+    """Shifts the rows of a weight by one."""
+
+    def change(model: onnx.ModelProto) -> None:
+        tensor = next(one for one in model.graph.initializer if one.name == name)
+        tensor.CopyFrom(numpy_helper.from_array(np.roll(numpy_helper.to_array(tensor), 1, 0), name))
+
+    return change
+
+
 def scaled(number: int, factor: float) -> Edit:
     """Scales one weight matrix."""
 
@@ -148,9 +162,9 @@ def family(name: str, root: Path) -> tuple[Path, Path]:
         new = root / f"{name}-new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
+        MAKERS[name](model, new)
         for file in ("config.json", "tokenizer.json"):
             shutil.copy(original / file, new)
-        MAKERS[name](model, new)
         new.rename(graphs)
     return original, graphs
 
@@ -158,6 +172,13 @@ def family(name: str, root: Path) -> tuple[Path, Path]:
 def _genai(model: torch.nn.Module, folder: Path) -> None:
     made.decoder(model, folder / "model.onnx")
     made.genai_config(model, folder)
+
+
+def _built(original: Path, folder: Path) -> None:
+    """Runs the model builder of onnxruntime-genai, which needs no network for a local folder."""
+    command = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", str(original), "-o", str(folder)]
+    words = [*command, "-p", "fp32", "-e", "cpu", "-c", str(folder.with_name("cache"))]
+    subprocess.run(words, check=True, capture_output=True, env={**os.environ, "HF_HUB_OFFLINE": "1"})
 
 
 def _texts(*outputs: str, types: bool = False) -> Callable[[torch.nn.Module, Path], None]:
@@ -172,6 +193,7 @@ def _texts(*outputs: str, types: bool = False) -> Callable[[torch.nn.Module, Pat
 
 MAKERS: Mapping[str, Callable[[torch.nn.Module, Path], None]] = {
     "llama": _genai,
+    "built": lambda model, folder: _built(folder.with_name("built"), folder),
     "qwen2": made.two_decoders,
     "mistral": lambda model, folder: _ignored(made.decoder(model, folder / "onnx" / "model.onnx", positions=True)),
     "gpt2": lambda model, folder: _ignored(made.decoder(model, folder / "model.onnx", positions=True)),
@@ -206,6 +228,11 @@ FAULTS = (
     Fault("llama", "one weight 1% larger", "model.onnx", edited(scaled(3, 1.01)), "the first call"),
     Fault("llama", "words of the tokenizer in another order", "tokenizer.json", words("quick", "the", "brown", "fox")),
     Fault("llama", "another end of a text", "config.json", settings(eos_token_id=5)),
+    Fault("built", "the caches of two layers swapped on input", "model.onnx", edited(swapped_inputs(KEY, OTHER_KEY)),
+          "step 2"),
+    Fault("built", "a table of the rotation shifted by a position", "model.onnx", edited(shifted("cos_cache")),
+          "the first call"),
+    Fault("built", "a weight 1% larger", "model.onnx", edited(scaled(3, 1.01)), "the first call"),
     Fault("qwen2", "rotation with another base in later calls", LATER, edited(rotation(1.1)), "step 2"),
     Fault("qwen2", "values and keys swapped in later calls", LATER, edited(swapped_inputs(KEY, VALUE)), "step 2"),
     Fault("qwen2", "keys of two layers swapped by the first call", FIRST,

@@ -36,6 +36,13 @@ def _gpt2() -> Any:
     return transformers.GPT2LMHeadModel(config)
 
 
+def _built() -> Any:
+    """Makes a model for onnxruntime-genai's builder: its smallest heads have 16 numbers."""
+    sizes = {**_SIZES, "hidden_size": 64, "vocab_size": 2 * VOCABULARY}
+    config = transformers.LlamaConfig(**sizes, **_ENDS, num_key_value_heads=2)
+    return transformers.LlamaForCausalLM(config)
+
+
 def _bert() -> Any:
     return transformers.BertModel(transformers.BertConfig(**_SIZES, pad_token_id=0))
 
@@ -82,7 +89,8 @@ def _whisper() -> Any:
 
 MODELS: Mapping[str, Callable[[], Any]] = {
     "llama": _llama("Llama"), "qwen2": _llama("Qwen2"), "mistral": _llama("Mistral", sliding_window=None),
-    "gpt2": _gpt2, "t5": _t5, "bart": _bart, "whisper": _whisper, "bert": _bert, "distilbert": _distilbert, "vit": _vit,
+    "gpt2": _gpt2, "built": _built, "t5": _t5, "bart": _bart, "whisper": _whisper, "bert": _bert,
+    "distilbert": _distilbert, "vit": _vit,
 }  # fmt: skip
 
 
@@ -108,6 +116,8 @@ def tokenizer(folder: Path, words: Sequence[str] = ()) -> None:
         "model": {"type": "WordLevel", "vocab": vocab, "unk_token": "[UNK]"},
     }  # fmt: skip
     (folder / "tokenizer.json").write_text(json.dumps(content))
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "[EOS]", "pad_token": "[PAD]"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
 
 
 @dataclass

@@ -192,7 +192,9 @@ def _report(found: _Found, files: FolderFiles | None, original: Path, folder: Gr
     wrong = other_files.problems(files, original, folder.path)
     told = [*(one for _, report in reports for one in report.problems), *wrong, *_of_ways(found.ways)]
     verdicts = [report.verdict for _, report in reports]
-    gaps = (*found.gaps, *([f"not compared: {first_few(folder.unread, 3)}"] if folder.unread else []))
+    alone = any(len(way.tokens.texts) == 1 for way in found.ways)
+    untried = ["no mask with a gap was tried"] if alone else []
+    gaps = (*found.gaps, *untried, *([f"not compared: {first_few(folder.unread, 3)}"] if folder.unread else []))
     if Verdict.FAILED in verdicts:
         verdict = Verdict.FAILED
     elif Verdict.DIFFERENT in verdicts or wrong or any(way.differs for way in found.ways):

@@ -36,7 +36,7 @@ def part_feed(part: GraphPart, values: Mapping[str, Any], caches: Sizes) -> dict
 
 def is_first(values: Feeds) -> bool:
     """Whether the values are those of a first call: without caches, or with empty ones."""
-    return all(np.shape(value)[2] == 0 for name, value in values.items() if is_past(name))
+    return all(np.asarray(value).shape[2] == 0 for name, value in values.items() if is_past(name))
 
 
 def with_empty(values: Mapping[str, Any], caches: Sizes) -> dict[str, Any]:
