@@ -111,6 +111,15 @@ def test_caches_that_nothing_reads_prove_nothing(tmp_path: Path) -> None:
     assert report.problems[-1].id == "verify/cannot-tell"
 
 
+def test_a_token_that_the_tolerance_allows_is_named(original: Path, tmp_path: Path) -> None:
+    wrong = folder(tmp_path / "wrong", DECODER.replace("out = {-2.2000, -0.6000", "out = {-1.2, 0.6"))
+    assert compared(original, wrong).verdict is Verdict.DIFFERENT
+    report = compared(original, wrong, tolerance=0.5)
+    assert report.verdict is Verdict.DONE
+    assert "a text goes on with another token from token " in report.headline
+    assert not report.part(GeneratedTokens).differs
+
+
 def test_two_files_for_the_calls(original: Path, tmp_path: Path) -> None:
     path = tmp_path / "two"
     for name, text in LATER_PARTS.items():

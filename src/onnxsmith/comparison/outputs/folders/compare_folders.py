@@ -257,12 +257,12 @@ def _said(found: _Found, files: FolderFiles | None, verdict: Verdict) -> str:
         return "; ".join(filter(None, [first and f"DIFFERENT, first in {first}", beside]))
     graphs = sum(len(way.graphs) for way in found.ways)
     texts = [text for way in found.ways for text in way.tokens.texts]
-    tokens = several(sum(len(text.tokens) for text in texts), "token")
+    tokens = several(sum(text.first - 1 if text.first else len(text.tokens) for text in texts), "token")
     if verdict is Verdict.CANNOT_TELL:
         why = next((way.unsure for way in found.ways if way.unsure), "") or _doubt(found)
         return f"CANNOT TELL: {why}"
     near = [text.first for text in texts if text.first]
-    but = f"; from token {min(near)} on, two tokens are equally likely" if near else ""
+    but = f"; a text goes on with another token from token {min(near)} on, which the tolerance allows" if near else ""
     return f"equal in {several(graphs, 'graph')} and {tokens} of {several(len(texts), 'text')}{but}"
 
 
