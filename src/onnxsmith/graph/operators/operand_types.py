@@ -31,7 +31,7 @@ def typed(op: str, operands: Sequence[Operand], values: Sequence[ir.Value | None
             `build/constant` if a Python value does not fit.
     """
     found: list[Typed] = list(values)
-    bound: dict[str, tuple[str, str]] = {}
+    bound: dict[str, tuple[str, Operand]] = {}
     for index, operand in enumerate(operands):
         if found[index] is None and operand.given is not None and constant_tensors.is_array(operand.given):
             found[index] = constant_tensors.of_array(operand.given, f"{op}: {operand.label}", where)
@@ -45,12 +45,12 @@ def typed(op: str, operands: Sequence[Operand], values: Sequence[ir.Value | None
     return found
 
 
-def _check(op: str, operand: Operand, type_: str, bound: dict[str, tuple[str, str]], where: str) -> None:
+def _check(op: str, operand: Operand, type_: str, bound: dict[str, tuple[str, Operand]], where: str) -> None:
     """Refuses a type that the operand's schema does not allow, and binds its type variable."""
     formal = operand.formal
     if formal is None:
         if type_ and _is_float(type_):
-            bound.setdefault("", (type_, operand.label))
+            bound.setdefault("", (type_, operand))
         return
     if not type_:
         return
@@ -58,12 +58,12 @@ def _check(op: str, operand: Operand, type_: str, bound: dict[str, tuple[str, st
         raise _not_allowed(op, operand, formal, type_, where)
     if formal.mixed:
         return
-    first, label = bound.setdefault(formal.type, (type_, operand.label))
+    first, other = bound.setdefault(formal.type, (type_, operand))
     if first != type_:
-        raise _differs(op, operand, type_, first, label, where)
+        raise _differs(op, operand, type_, first, other, where)
 
 
-def _constant(op: str, operand: Operand, bound: dict[str, tuple[str, str]], where: str) -> ir.TensorProtocol:
+def _constant(op: str, operand: Operand, bound: dict[str, tuple[str, Operand]], where: str) -> ir.TensorProtocol:
     formal, what, given = operand.formal, f"{op}: {operand.label}", operand.given
     if not constant_tensors.is_python(operand.given):
         raise problem(
@@ -121,13 +121,14 @@ def _takes(op: str, opset: int, name: str, type_: str) -> bool:
     return found is not None and any(one.name == name and type_ in one.types for one in (*found.inputs, *found.outputs))
 
 
-def _differs(op: str, operand: Operand, type_: str, first: str, label: str, where: str) -> OnnxsmithError:
+def _differs(op: str, operand: Operand, type_: str, first: str, other: Operand, where: str) -> OnnxsmithError:
+    to_float = _is_float(type_) and not _is_float(first)  # floats as integers would lose their fractions
     return problem(
         "build/type",
-        f"{op}: {operand.label} is of {plain(type_)}, but {label} is of {plain(first)}",
+        f"{op}: {operand.label} is of {plain(type_)}, but {other.label} is of {plain(first)}",
         where=where,
         why="the operator needs both of one type; ONNX converts nothing by itself",
-        fix=_conversion(operand, plain(first)),
+        fix=_conversion(other, plain(type_)) if to_float else _conversion(operand, plain(first)),
     )
 
 
