@@ -157,6 +157,10 @@ REFUSED = {
         "overflows or becomes 0",
         BETWEEN.replace("Mul(a, c)", "Div(a, d)").replace("Mul(f, d)", "Div(f, c)"),
     ),
+    "3: a quotient by 0": (
+        "overflows or becomes 0",
+        BETWEEN.replace("Mul(a, c)", "Div(a, zero)").replace("float c", "float zero = {0}, float c"),
+    ),
     "3: a value that becomes 0 where the result does not": (
         "overflows or becomes 0",
         BETWEEN.replace("Mul(a, c)", "Mul(a, d)").replace("Mul(f, d)", "Mul(f, c)"),

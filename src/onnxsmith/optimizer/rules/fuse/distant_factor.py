@@ -379,7 +379,8 @@ def _shows(node: ir.Node, array: npt.NDArray[Any], factor: _Array) -> bool:
     if node.op_type == "MatMul":
         return leaves_range(np.abs(first).max(initial=0), factor, limits)
     if node.op_type == "Div":
-        first = 1 / first
+        with np.errstate(divide="ignore"):  # a divisor of 0 gives infinity, which is out of every range
+            first = 1 / first
     (data,) = (value for value in node.inputs if value is not None and facts.constant(value) is None)
     return loses_factor(first) or largest(data) > room_for_factor(first, factor, limits)
 
