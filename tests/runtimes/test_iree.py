@@ -184,7 +184,7 @@ def test_weights_in_any_form_are_read() -> None:
 @needs_iree
 @pytest.mark.parametrize("dtype", ["uint8", "uint64"])
 def test_unsigned_constants_are_refused(dtype: str, refused: Refused) -> None:
-    with refused("runtime/dtype-unsupported") as refusal:
+    with refused("runtime/no-kernel") as refusal:
         prepared(f"({dtype}[2] x) => ({dtype}[2] y) <{dtype}[2] w = {{7, 255}}> {{ y = Identity(w) }}")
     assert refusal.problem.what == f"IREE cannot compile constants of {dtype}"
     assert refusal.problem.where == "tensor 'w'"
@@ -240,7 +240,7 @@ def test_an_operator_of_another_domain_is_not_taken_for_onnxs(refused: Refused) 
 
 @needs_iree
 def test_a_function_that_it_has_not_in_double_is_refused(refused: Refused) -> None:
-    with refused("runtime/dtype-unsupported") as refusal:
+    with refused("runtime/no-kernel") as refusal:
         prepared("(double[2] x) => (double[2] y) { y = Sin(x) }")
     assert "sin" in refusal.problem.what
 
@@ -363,7 +363,7 @@ CUMSUM = (
         ),
         (
             "iree-lld: error: undefined symbol: sin\n>>> referenced by -:0\nLinking failed",
-            "runtime/dtype-unsupported",
+            "runtime/no-kernel",
             "IREE's programs for the CPU have no function sin",
             "",
             "IREE's compiler expands such functions for float, but not for double",

@@ -70,6 +70,11 @@ def with_opset(version: int) -> ir.Model:
             "runtime/no-kernel",
             "Gemm",
         ),
+        (
+            from_text(ABS.replace("float", "complex64").replace("Abs", "Identity")),
+            "runtime/no-kernel",
+            "complex64",
+        ),
         (from_text(ABS.replace("Abs(x)", "Reshape(x, x)")), "runtime/failed", "Reshape"),
     ],
 )

@@ -158,7 +158,7 @@ def test_what_it_has_not_is_refused(body: str, named: str, refused: Refused) -> 
 
 
 def test_a_dtype_inside_the_model_is_named(refused: Refused) -> None:
-    with refused("runtime/dtype-unsupported") as refusal:
+    with refused("runtime/no-kernel") as refusal:
         prepared("(float[n] x) => (float[n] y) { b = Cast<to = 16>(x)\n y = Cast<to = 1>(b) }")
     assert "bfloat16" in refusal.problem.what
     assert "(Cast)" in refusal.problem.where

@@ -350,7 +350,7 @@ def translate(error: Exception) -> OnnxsmithError:
         )
     if literal := re.search(r"'torch\.vtensor\.literal' op inferred type.* of operation '[^']*\],u(i\w+)>'", why):
         return problem(
-            "runtime/dtype-unsupported",
+            "runtime/no-kernel",
             f"IREE cannot compile constants of u{literal[1].replace('i', 'int')}",
             where=f"tensor {node!r}" if node else "",
             why="IREE's compiler reads these constants as signed integers, which contradicts their type",
@@ -358,7 +358,7 @@ def translate(error: Exception) -> OnnxsmithError:
         )
     if "list contained type" in why:
         return problem(
-            "runtime/dtype-unsupported",
+            "runtime/no-kernel",
             "IREE cannot compile a sequence of tensors of different types",
             where=where,
             why="in IREE the shape is a part of the type, and all tensors of a sequence need the same type",
@@ -366,7 +366,7 @@ def translate(error: Exception) -> OnnxsmithError:
         )
     if symbol := re.search(r"undefined symbol: (\w+)", said):
         return problem(
-            "runtime/dtype-unsupported",
+            "runtime/no-kernel",
             f"IREE's programs for the CPU have no function {symbol[1]}",
             where=where,
             why="IREE's compiler expands such functions for float, but not for double",

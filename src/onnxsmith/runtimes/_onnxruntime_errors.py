@@ -126,7 +126,7 @@ def _not_implemented(match: re.Match[str]) -> OnnxsmithError:
 
 def _no_such_dtype(match: re.Match[str]) -> OnnxsmithError:
     return problem(
-        "runtime/dtype-unsupported",
+        "runtime/no-kernel",
         f"onnxruntime does not know the dtype {match[1]}",
         fix="run the model with --runtime reference",
     )

@@ -230,7 +230,7 @@ def translate(error: Exception) -> OnnxsmithError:
         )
     if dtype := re.search(r"Unknown DatumType (\w+)|Unsupported DatumType in the public API (\w+)", said):
         return problem(
-            "runtime/dtype-unsupported",
+            "runtime/no-kernel",
             f"tract has no dtype {(dtype[1] or dtype[2]).lower()}",
             where=where,
             fix="use --runtime onnxruntime or --runtime reference",

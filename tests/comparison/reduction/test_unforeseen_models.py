@@ -283,4 +283,12 @@ def test_what_we_refuse_to_ask_is_no_failure_of_a_runtime(check: str, refused: R
     model = from_text(HEAD + "(double[2] x) => (double[2] y) { a = Neg(x)\n y = Abs(a) }")
     with refused("reduce/does-not-fail") as refusal:
         onnxsmith.reduce(model, check=check)
+    assert "onnxsmith did not ask the runtime" in refusal.problem.why
     assert "double" in refusal.problem.why
+
+
+def test_a_dtype_that_a_runtime_itself_refuses_is_a_failure() -> None:
+    body = "(float[2] x) => (complex64[2] y, float[2] z) { y = Cast<to = 14>(x)\n a = Neg(x)\n z = Abs(a) }"
+    result = onnxsmith.reduce(from_text(HEAD + body), check=REFUSES)
+    assert result.model is not None
+    assert [node.op_type for node in result.model.graph] == ["Cast"]

@@ -122,7 +122,9 @@ def failed(failure: Failure) -> Outcome:
 def ended(error: OnnxsmithError) -> Outcome:
     """Returns the outcome of an attempt that ended with an error other than the wanted one."""
     ends = {"runtime/died": End.CRASHED, "runtime/timeout": End.TIMED_OUT}
-    return Outcome(ends.get(error.problem.id, End.REFUSED), why=f"{error.problem.what} {error.problem.why}".strip())
+    own = "onnxsmith did not ask the runtime: " if error.problem.id == "runtime/dtype-unsupported" else ""
+    why = f"{own}{error.problem.what} {error.problem.why}".strip()
+    return Outcome(ends.get(error.problem.id, End.REFUSED), why=why)
 
 
 _OTHERS = {"runtime/died", "runtime/timeout", "runtime/closed"}
