@@ -174,7 +174,10 @@ def _mark_flat(model: ir.Model) -> None:
 def _inline(copy: ir.Model) -> None:
     from onnx_ir.passes.common import InlinePass
 
+    from onnxsmith.graph.surgery.inlining import name_outputs
+
     copy.graph.meta.pop(walk.FLAT, None)  # a function may have branches
+    name_outputs(copy, copy.functions)
     InlinePass()(copy)
     _mark_flat(copy)
 

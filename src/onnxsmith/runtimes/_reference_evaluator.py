@@ -17,6 +17,7 @@ from onnxsmith.base.problem import problem
 from onnxsmith.graph.files import external
 from onnxsmith.graph.files.external import in_memory
 from onnxsmith.graph.files.load import load
+from onnxsmith.graph.structure import model_message
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes import _feeds, _first_opsets
 from onnxsmith.runtimes._maps import of_map, to_map
@@ -145,7 +146,7 @@ class Evaluator(Session):
 
 
 def _evaluator(model: ir.Model) -> ReferenceEvaluator:
-    proto = ir.to_proto(in_memory(model))
+    proto = model_message.of_model(in_memory(model))
     if model.opset_imports.get("", _first_opsets.NEWEST + 1) > _first_opsets.NEWEST:
         return ReferenceEvaluator(proto, new_ops=_OWN)
     return ReferenceEvaluator(_first_opsets.readable(proto), new_ops=[*_OWN, *_first_opsets.FORMS])

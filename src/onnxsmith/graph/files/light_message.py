@@ -8,7 +8,7 @@ import onnx
 import onnx_ir as ir
 
 from onnxsmith.graph.files.external import in_memory
-from onnxsmith.graph.structure import carried_fields
+from onnxsmith.graph.structure import carried_fields, model_message
 
 Message = onnx.ModelProto
 _LARGEST = 1024
@@ -38,7 +38,8 @@ def light_message(model: ir.Model) -> onnx.ModelProto:
         name=graph.name,
     )
     functions = list(model.functions.values())
-    message = ir.to_proto(ir.Model(view, ir_version=model.ir_version, functions=functions))  # type: ignore[arg-type]
+    whole = ir.Model(view, ir_version=model.ir_version, functions=functions)  # type: ignore[arg-type]
+    message = model_message.of_model(whole)
     for node in message.graph.node:  # torch writes a stack trace to each node
         del node.metadata_props[:]
         node.ClearField("doc_string")

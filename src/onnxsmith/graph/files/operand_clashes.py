@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from onnxsmith.base.words import first_few
 from onnxsmith.graph.files.external import in_memory
-from onnxsmith.graph.structure import walk
+from onnxsmith.graph.structure import model_message, walk
 from onnxsmith.graph.structure.model_copy import cloned
 
 _NODE = re.compile(r"\(op_type:(\w+), node name: (.*?)\)(?=: |$)")
@@ -67,7 +67,7 @@ def clash(model: ir.Model, said: str) -> Clash | None:
     for one in walk.all_nodes(copy):
         one.name = one.name or walk.node_label(one)
     try:
-        proto = onnx.shape_inference.infer_shapes(ir.to_proto(copy), data_prop=True)
+        proto = onnx.shape_inference.infer_shapes(model_message.of_model(copy), data_prop=True)
     except Exception:  # noqa: BLE001 — too large for a message, for example: onnx's own words stand
         return None
     shapes = dict(_shapes(proto))

@@ -14,7 +14,7 @@ import onnx
 import onnx_ir as ir
 
 from onnxsmith.base.seams.metadata import meta
-from onnxsmith.graph.structure import name_validation, sparse, walk
+from onnxsmith.graph.structure import model_message, name_validation, sparse, walk
 
 _TYPE = "onnxsmith.type"
 """Is the key of a value's `meta` that holds the type declaration that onnx-ir cannot hold."""
@@ -101,14 +101,14 @@ def to_proto(model: ir.Model) -> onnx.ModelProto:
 
 
 def _plain(model: ir.Model) -> onnx.ModelProto:
-    """Makes the message with onnx-ir. Hides shapes of untyped values: the format has no place for them, and onnx-ir
-    would warn about each."""
+    """Makes the message without carried parts. Hides shapes of untyped values: the format has no place for them, and
+    onnx-ir would warn about each."""
     values = (*_values(model), *walk.initializers(model))
     untyped = [(value, value.shape) for value in values if value.type is None and value.shape is not None]
     for value, _ in untyped:
         value.shape = None
     try:
-        return ir.to_proto(model)
+        return model_message.of_model(model)
     finally:
         for value, shape in untyped:
             value.shape = shape

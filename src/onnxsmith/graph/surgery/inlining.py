@@ -31,10 +31,11 @@ def inlined(model: ir.Model, *, only: Collection[ir.OperatorIdentifier] | None =
     copy = cloned(model)
     if not copy.functions:
         return copy, ""
+    gone = set(copy.functions) if only is None else set(only)
+    name_outputs(copy, gone)
     own = {value for graph in walk.main_graphs(copy) for value in _values(graph)}
     results = set(copy.graph.outputs)
     kept = {value.name for value in results}
-    gone = set(copy.functions) if only is None else set(only)
     for node in walk.all_nodes(copy):
         if node.op_identifier() in gone:
             node.metadata_props[_CALL] = walk.node_label(node).removeprefix("-> ")
@@ -57,6 +58,16 @@ def inlined(model: ir.Model, *, only: Collection[ir.OperatorIdentifier] | None =
                 value.metadata_props.pop(_NAME, None)
     _move(copy, moves)
     return copy, ""
+
+
+def name_outputs(model: ir.Model, functions: Collection[ir.OperatorIdentifier]) -> None:
+    """Names the outputs that calls of these functions leave out. The inliner gives a node in the body the outputs of
+    the call, and only an optional output may have no name."""
+    names = Names(model)
+    for node in walk.all_nodes(model):
+        if node.op_identifier() in functions:
+            for value in node.outputs:
+                value.name = value.name or names.free("left_out")
 
 
 def _values(graph: ir.Graph) -> Iterator[ir.Value]:
