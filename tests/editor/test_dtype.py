@@ -143,3 +143,17 @@ def test_a_wrong_tensor_in_front_of_a_change_is_found(tmp_path: Path) -> None:
                 node.replace_input_with(0, wrong)
 
     assert edited(saved(PIXELS, tmp_path), tmp_path / "out.onnx", change).report.verdict is Verdict.DIFFERENT
+
+
+def test_an_output_that_is_listed_twice(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+g (float[n,4] x) => (float[n,4] y, float[n,4] y) { y = Relu(x) }"""
+    path, out = saved(text, tmp_path), tmp_path / "out.onnx"
+    with onnxsmith.edit(path, out) as m:
+        m.dtype(output="y", to="float16")
+        m.layout(output="y", to=[1, 0])
+    assert m.result.report.verdict is Verdict.DONE
+    outputs = onnxsmith.load(out).graph.outputs
+    assert [(value.name, value.dtype, str(value.shape)) for value in outputs] == [
+        ("y", ir.DataType.FLOAT16, "[4,n]")
+    ] * 2

@@ -116,16 +116,22 @@ def _cast_output(model: ir.Model, name: str, dtype: ir.DataType, inner: str = ""
     the Cast is called `inner`, by default a free name."""
     import_operators(model)
     graph = model.graph
-    at = next(index for index, value in enumerate(graph.outputs) if value.name == name)
-    value = graph.outputs[at]
+    value = next(value for value in graph.outputs if value.name == name)
     made = ir.Value(name=name, type=ir.TensorType(dtype), shape=value.shape)
     if value.is_graph_input() or value.is_initializer():
         made.name = Names(model).free(f"{name}_cast")
     else:
         value.name = inner or Names(model).free(f"{name}_before_cast")
     graph.append(ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(dtype))], outputs=[made]))
-    graph.outputs[at] = made
+    _replace_output(graph, value, made)
     return model
+
+
+def _replace_output(graph: ir.Graph, old: ir.Value, new: ir.Value) -> None:
+    """Replaces a graph output wherever the model lists it: a model may list one twice."""
+    for index, one in enumerate(graph.outputs):
+        if one is old:
+            graph.outputs[index] = new
 
 
 @dataclass(frozen=True)
@@ -206,9 +212,7 @@ def _permute_output(work: Work, value: ir.Value, axes: tuple[int, ...]) -> None:
     else:
         value.name = work.names.free(f"{name}_before_transpose")
     _transpose(graph, value, made, list(axes), first=False)
-    for index, one in enumerate(graph.outputs):
-        if one is value:
-            graph.outputs[index] = made
+    _replace_output(graph, value, made)
     now = made.name or ""
     work.forget_shape(work.outputs.get(now) or "")
     original = work.outputs.get(now)
@@ -261,14 +265,14 @@ def _old_input(model: ir.Model, name: str, axes: tuple[int, ...]) -> ir.Model:
 def _old_output(model: ir.Model, name: str, axes: tuple[int, ...]) -> ir.Model:
     """Returns the edited model with the old layout of an output: the model permutes its result back."""
     graph = model.graph
-    at = next((index for index, value in enumerate(graph.outputs) if value.name == name), None)
-    if at is None:
+    new = next((value for value in graph.outputs if value.name == name), None)
+    if new is None:
         return model
-    back, new = tuple(map(int, np.argsort(axes))), graph.outputs[at]
+    back = tuple(map(int, np.argsort(axes)))
     old = ir.Value(name=name, type=new.type, shape=_permuted(new.shape, back))
     new.name = Names(model).free(f"{name}_new_layout")
     _transpose(graph, new, old, list(back), first=False)
-    graph.outputs[at] = old
+    _replace_output(graph, new, old)
     return model
 
 
