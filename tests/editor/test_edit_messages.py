@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 import onnxsmith
 from onnxsmith.base.problem import Problem
 from onnxsmith.cli.application import app
+from onnxsmith.graph.files.text import from_text
 from tests.editor.models import LOOP, saved
 
 BROKEN = """<ir_version: 10, opset_import: ["": 21]>
@@ -150,3 +152,18 @@ def test_the_headline_says_how_far_an_edit_was_compared(tmp_path: Path) -> None:
         ": 1 edit, verified up to the edited nodes, without a run: both models compute the compared tensors with the "
         "same operators and weights; changed on purpose: y"
     )
+
+
+@pytest.mark.parametrize(
+    ("step", "fix"),
+    [
+        (lambda m: m.dtype(input="w", to="float16", output="y", axis=1), "leave axis out"),
+        (lambda m: m.dtype(input="w", to="float16"), "leave the step out"),
+        (lambda m: m.drop_input("w"), "leave the step out"),
+    ],
+)
+def test_a_fix_without_a_name_to_write(step: Callable[[Any], Any], fix: str) -> None:
+    text = '<ir_version: 10, opset_import: ["": 21]> g () => (float[2] y) <float[2] w = {1, 2}> { y = Neg(w) }'
+    with pytest.raises(onnxsmith.OnnxsmithError) as caught, onnxsmith.edit(from_text(text)) as m:
+        step(m)
+    assert caught.value.problem.fix == fix

@@ -162,6 +162,14 @@ def test_refusals(how: dict[str, Any], id_: str, tmp_path: Path) -> None:
     assert not (tmp_path / "pieces").exists()
 
 
+def test_a_model_that_has_no_second_piece(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+g (float[n,4] x) => (float[n,4] y) <float[4] w = {1, 2, 3, 4}> { y = Add(x, w) }"""
+    with pytest.raises(onnxsmith.OnnxsmithError, match="split/one-piece") as caught:
+        onnxsmith.split(saved(text, tmp_path), tmp_path / "pieces", at=["w"])
+    assert caught.value.problem.fix == "use the model as it is: it has no second piece"
+
+
 def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
     path = saved(NET, tmp_path)
     (tmp_path / "pieces").mkdir()

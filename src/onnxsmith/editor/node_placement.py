@@ -154,5 +154,5 @@ def port(ports: list[ir.Value], selector: Any) -> ir.Value:
         "edit/no-match",
         f"the model has no graph input or output named {name!r}",
         why=f"the model has {', '.join(names) or 'none'}",
-        fix=f"write {(near or names or [''])[0]!r}",
+        fix=f"write {(near or names)[0]!r}" if names else "leave the step out",
     )

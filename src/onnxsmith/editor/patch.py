@@ -105,8 +105,10 @@ def make(name: str, given: tuple[Any, ...], fields: Mapping[str, Any], where: st
             near = near_names(key, allowed, 1, 0.6)  # a wrong guess misleads: new is not node
             lacks = [one for one, field in allowed.items() if one not in named and _is_needed(field)]
             meant = near or lacks or [one for one in allowed if one not in named]
-            fix = f"write {' or '.join(one.rstrip('_') for one in meant)} in place of {key.rstrip('_')}"
-            raise _argument(name, f"{name} has no field {key.rstrip('_')}", allowed, where, fix)
+            field = key.rstrip("_")
+            fix = f"write {' or '.join(one.rstrip('_') for one in meant)} in place of {field}"
+            fix = fix if meant else f"leave {field} out"
+            raise _argument(name, f"{name} has no field {field}", allowed, where, fix)
     missing = [one.rstrip("_") for one, field in allowed.items() if one not in named and _is_needed(field)]
     if missing:
         fix = f"add {', '.join(f'{one} = …' for one in missing)}; `onnxsmith edit` says what it is"

@@ -329,12 +329,11 @@ def divided(model: ir.Model, into: int | None, tensors: list[Any], nodes: bool, 
         found = partition.at_tensors(model.graph, [_cut(model, one) for one in tensors])
         _refuse_lists(found, model.graph)
     if len(found) < 2:
-        ends = _ends(model.graph)
         raise problem(
             "split/one-piece",
             f"the model would stay in {several(len(found), 'piece')}",
             why=_why_one(model, tensors),
-            fix=f"end a piece at {' or '.join(ends)}" if ends else "use the model as it is: it has no second piece",
+            fix=_with_ends(model.graph, "end a piece at"),
         )
     return found
 
@@ -362,18 +361,19 @@ def _cut(model: ir.Model, selector: Any) -> ir.Value:
             "split/one-piece",
             f"no piece can end at {value.name!r}",
             why="the tensor is a graph input or a weight, or it is inside a branch or a body",
-            fix=f"write {' or '.join(_ends(model.graph))} in place of {value.name}",
+            fix=_with_ends(model.graph, "write", f" in place of {value.name}"),
         )
     return value
 
 
-def _ends(graph: ir.Graph) -> list[str]:
-    """Returns a few tensors at which a piece may end."""
+def _with_ends(graph: ir.Graph, before: str, after: str = "") -> str:
+    """Returns a fix that names a few tensors at which a piece may end; another fix if there are none."""
     nodes = partition.computing(graph)
     names = [
         value.name or "" for node in nodes for value in node.outputs if value.uses() and partition.may_cross(value)
     ]
-    return list(dict.fromkeys(names))[:_SHOWN]
+    ends = list(dict.fromkeys(names))[:_SHOWN]
+    return f"{before} {' or '.join(ends)}{after}" if ends else "use the model as it is: it has no second piece"
 
 
 def _refuse_lists(divided: list[list[ir.Node]], graph: ir.Graph) -> None:

@@ -141,12 +141,13 @@ class DropInput(Step):
     def _drop(self, work: Work, value: ir.Value) -> str:
         graph = work.model.graph
         if value not in graph.inputs:
-            near = tensor_paths.near(value.name or "", [one.name or "" for one in graph.inputs])
+            names = [one.name or "" for one in graph.inputs]
+            meant = tensor_paths.near(value.name or "", names) or names
             raise problem(
                 "edit/no-match",
                 f"{value.name!r} is not a graph input",
-                why=f"the inputs are {', '.join(one.name or '' for one in graph.inputs)}",
-                fix=f"write {' or '.join(map(repr, near or [one.name or '' for one in graph.inputs]))}",
+                why=f"the inputs are {', '.join(names) or 'none'}",
+                fix=f"write {' or '.join(map(repr, meant))}" if meant else "leave the step out",
             )
         name = value.name or ""
         used = _is_used(value)
