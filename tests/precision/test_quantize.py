@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -1092,3 +1093,25 @@ def test_a_runtime_on_which_doubles_lose_digits_refuses_nothing(tmp_path: Path) 
     assert (tmp_path / "o.onnx").exists(), found.report.problems
     part = next(one for one in found.report.parts if isinstance(one, Quantisation))
     assert "fewer digits" in part.also["on openvino"]
+
+
+def test_a_file_for_a_target_that_does_not_run_here_may_be_slower(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time on onnxruntime says nothing about TensorRT, which needs the quantised activations to be fast."""
+    from onnxsmith.precision import final
+
+    honest = final.final
+
+    def slower(*args: Any, **options: Any) -> Any:
+        return replace(honest(*args, **options), is_slower=True)
+
+    monkeypatch.setattr("onnxsmith.precision.quantize.final", slower)
+    path, out = stored(classifier(), tmp_path), tmp_path / "small.onnx"
+    here = quantized(path, to="int8", data=samples(path), metric="top1", budget="5%")
+    assert [one.id for one in here.report.problems] == ["quantize/slower"]
+    result = quantized(
+        path, output=out, to="int8", data=samples(path), metric="top1", budget="5%", target="tensorrt-11"
+    )
+    assert result.ok, result.report.problems
+    assert any(node.op_type == "QuantizeLinear" for node in onnxsmith.load(out).graph)

@@ -233,14 +233,14 @@ def time_ratio(old: Path, new: Path, given: Given, target: str | None = None) ->
     measured on. This is the target if it runs here, else onnxruntime. The ratio is None if it cannot be measured."""
     feeds = next((dict(one.feeds) for one in given.scoring.samples), None)
     default = runtimes.default()
-    for name in dict.fromkeys((_runtime_of(target) or default, default)):
+    for name in dict.fromkeys((runtime_of(target) or default, default)):
         with contextlib.suppress(OnnxsmithError):
             if (found := two_files.time_ratio(old, new, name, feeds or {})) is not None:
                 return found, name
     return None, ""
 
 
-def _runtime_of(target: str | None) -> str:
+def runtime_of(target: str | None) -> str:
     """Returns the runtime of a target; "" if the file cannot be scored on it here."""
     name = (target or "").partition("@")[0]
     return name if name in (runtimes.default(), *_ALSO) else ""
@@ -248,7 +248,7 @@ def _runtime_of(target: str | None) -> str:
 
 def _not_asked(target: str | None) -> dict[str, str]:
     """Returns the report's remark on a target that does not run here."""
-    if target is None or _runtime_of(target):
+    if target is None or runtime_of(target):
         return {}
     return {
         f"on {target}": f"not tried: the file is for {target}, and `onnxsmith check` with --target {target} checks it"

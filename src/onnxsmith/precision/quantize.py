@@ -29,7 +29,7 @@ from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion as opsets
 from onnxsmith.precision import quantisation_report, score_power
 from onnxsmith.precision.data.base import in_order
-from onnxsmith.precision.final import final, refusal
+from onnxsmith.precision.final import final, refusal, runtime_of
 from onnxsmith.precision.forms.base import Form, form
 from onnxsmith.precision.keep_list import ALONE, AS_GIVEN, EIGHT, MODEL, SIMPLIFIED, bare, matching, named, wishes
 from onnxsmith.precision.keep_list_output import checked as checked_path
@@ -318,10 +318,10 @@ class _Quantising:
                 if error.problem.id not in _CRASHES:
                     raise
                 return Outcome(tried, None, (self._crashes(tried, error.problem),))
+        target = self.request.target
         is_for_others = not method.for_speed and done.nbytes <= _SMALLER * done.nbytes_before
-        refused = tuple(
-            done.problems(allow_slower=self.request.allow_slower or is_for_others, target=self.request.target)
-        )
+        is_for_others |= target is not None and not runtime_of(target)  # the time of another runtime says nothing
+        refused = tuple(done.problems(allow_slower=self.request.allow_slower or is_for_others, target=target))
         return Outcome(tried, None if refused else done, refused, done)
 
     def _crashes(self, tried: Tried, said: Problem) -> Problem:
