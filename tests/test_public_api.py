@@ -81,7 +81,7 @@ SIGNATURES = {
         "licence: 'str | Path | None' = None, name: 'str | None' = None, inputs: 'Inputs' = (), "
         "dim_ranges: 'Mapping[str, tuple[int, int, int]] | tuple[str, ...]' = (), runtime: 'str | None' = None, "
         "seed: 'int' = 0, tolerance: 'float | None' = None, clients: 'Mapping[str, str | Path] | None' = None, "
-        "force: 'bool' = False) -> 'Result'"
+        "variants: 'Mapping[str, str | Path] | tuple[str, ...]' = (), force: 'bool' = False) -> 'Result'"
     ),
     "check": (
         "(model: 'Source', targets: 'Sequence[str]' = ('all',), output: 'str | Path | None' = None, *, "
@@ -102,7 +102,7 @@ SIGNATURES = {
         "inputs: 'Sequence[str]' = (), dynamic: 'Dynamic' = None, opset: 'int | None' = None) -> 'Result'"
     ),
     "diff": "(old: 'Source', new: 'Source', *, ignore: 'Iterable[str]' = ()) -> 'Result'",
-    "doctor": "() -> 'Report'",
+    "doctor": "(model: 'str | Path | None' = None) -> 'Report'",
     "dump": (
         "(source: 'Source', output: 'str | Path | None' = None, *, tensors: 'Sequence[str]' = (), "
         "inputs: 'Mapping[str, Any] | Sequence[str]' = (), runtime: 'str | None' = None, "
@@ -162,7 +162,8 @@ SIGNATURES = {
         "'str | float' = '1%', keep: 'str | Iterable[str]' = (), keep_list: 'str | Path | None' = None, target: 'str | "
         "None' = None, samples: 'int | None' = None, evaluations: 'int' = 20, allow_slower: 'bool' = False, "
         "write_unsure: 'bool' = False, "
-        "measure_time: 'bool' = True, sizes: 'Sizes | None' = None, seed: 'int' = 0) -> 'Result'"
+        "measure_time: 'bool' = True, sizes: 'Sizes | None' = None, ranges: 'Ranges | Iterable[str]' = (), "
+        "seed: 'int' = 0) -> 'Result'"
     ),
     "reduce": (
         "(source: 'Source', output: 'str | Path | None' = None, *, check: 'str | Check | Function', "

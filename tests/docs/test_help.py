@@ -56,6 +56,10 @@ def build():
     return net, (torch.randn(2, 3, 8, 8),)
 """
 HEAD = """<ir_version: 10, opset_import: ["": 20]> g (float[batch,4] h) => (float[batch,4] p) { p = Softmax(h) }"""
+COMPILED = """<ir_version: 10, opset_import: ["com.microsoft": 1]>
+g (float[4] x) => (float[4] y) {
+  y = com.microsoft.EPContext <ep_cache_context = "code", source = "CPUExecutionProvider"> (x)
+}"""
 BAD = """<ir_version: 10, opset_import: ["": 20]>
 g (float[2,3] x) => (float[2,3] y) <int64[2] to = {5, 5}> { a = Relu(x) b = Reshape(a, to) y = Neg(b) }"""
 PATCH = """
@@ -115,6 +119,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Image.fromarray(rng.integers(0, 256, (8, 8, 3), np.uint8)).save(folder / "photo.png")
     save(from_text(HEAD), folder / "head.onnx")
     save(from_text(BAD), folder / "bad.onnx")
+    save(from_text(COMPILED), folder / "compiled.onnx")
     (folder / "models").mkdir()
     with gallery.inside(folder, {}):
         works("onnxsmith export net.py:build -o net.onnx --dynamic x:0=batch")

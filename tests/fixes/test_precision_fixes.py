@@ -126,6 +126,13 @@ CASES = [
         by_hand=f"{QUANTIZE} --to int8 --data data.npz",
         says=["leave --target out"],
     ),
+    Case(
+        "quantize/range",
+        f"{QUANTIZE} --to float16 --range ids=0..5",
+        NET,
+        by_hand=f"{QUANTIZE} --to float16",
+        says=["--range x=0..5"],
+    ),
     Case("quantize/target-form", f"{QUANTIZE} --to int8-nncf --data data.npz --target tensorrt-10", WITH_DATA),
     Case(
         "quantize/unknown-layer",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,15 +14,17 @@ import onnxsmith
 from onnxsmith.base.report.parts.quantisation import Quantisation
 from onnxsmith.graph.files.text import from_text
 from onnxsmith.graph.shapes.symbolic_inference import inferred
+from onnxsmith.precision import declared_ranges
 from onnxsmith.precision.integer_values import of_unknown_size
+from tests.conftest import Refused
 
 HEAD = '<ir_version: 8, opset_import: ["": 17]> '
 MOST, EXACT = 65504 / 2, 2048.0
 
 
-def wide(text: str) -> set[str]:
+def wide(text: str, declared: dict[str, tuple[int, int]] | None = None, *, others: bool = True) -> set[str]:
     model = inferred(from_text(HEAD + text))[0]
-    return {value.name or "" for value in of_unknown_size(model, MOST, EXACT)}
+    return {value.name or "" for value in of_unknown_size(model, MOST, EXACT, declared or {}, others=others)}
 
 
 @pytest.mark.parametrize(
@@ -131,3 +134,70 @@ def test_data_shows_that_they_fit(tmp_path: Path) -> None:
     source = saved(tmp_path)
     report = onnxsmith.quantize(source, to="float16", data=list(data()), measure_time=False).report
     assert not any("whole numbers" in one.kept for one in report.part(Quantisation).layers)
+
+
+TWO = "g (int64[n] i, int64[n] j) => (float[n] y, float[n] z) { y = Cast<to = 1>(i) z = Cast<to = 1>(j) }"
+
+
+@pytest.mark.parametrize(
+    ("declared", "others", "expected"),
+    [
+        ({}, True, {"y", "z"}),
+        ({"i": (0, 2048)}, True, {"z"}),
+        ({"i": (-2049, 0)}, True, {"y", "z"}),
+        ({"i": (0, 2048), "j": (5, 6)}, True, set()),
+        ({"i": (0, 50000)}, False, {"y"}),
+        ({"i": (0, 7)}, False, set()),
+    ],
+)
+def test_a_declared_range_bounds_what_is_made_of_an_input(
+    declared: dict[str, tuple[int, int]], others: bool, expected: set[str]
+) -> None:
+    assert wide(TWO, declared, others=others) == expected
+
+
+def test_a_declared_range_decides_what_becomes_float16(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    with onnxsmith.build(tmp_path / "m.onnx", opset=17) as g:
+        ids = g.Cast(g.input("ids", "int64", ["n", 64]), to="float32")
+        hidden = g.Tanh(g.MatMul(ids, g.weight("a", (draw.normal(size=(64, 64)) / 4096).astype(np.float32))))
+        g.output("y", g.MatMul(hidden, g.weight("b", draw.normal(size=(64, 64)).astype(np.float32))))
+
+    def narrow(*ranges: str, data: Any = None) -> int:
+        result = onnxsmith.quantize(tmp_path / "m.onnx", to="float16", ranges=ranges, data=data, measure_time=False)
+        assert result.ok, result.report.problems
+        return sum(not layer.kept for layer in result.report.part(Quantisation).layers)
+
+    rows = [({"ids": draw.integers(0, 9, (2, 64))}, None) for _ in range(40)]
+    every = narrow("ids=0..2000")
+    assert narrow() < every
+    assert narrow("ids=0..60000") < every
+    assert narrow(data=rows) >= every
+    assert narrow("ids=0..60000", data=rows) < narrow(data=rows), (
+        "the data has only small numbers, the program has large ones"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("ids", "--range input_ids=0..50000"),
+        ("ids=0-5", "--range input_ids=0..50000"),
+        ("id=0..5", "--range ids=0..5"),
+        ("ids=5..1", "--range ids=0..50000"),
+        ("ids=0..9223372036854775808", "--range ids=0..50000"),
+        ("x=0..5", "give --data"),
+    ],
+)
+def test_what_is_no_range_is_refused(text: str, fix: str, refused: Refused) -> None:
+    model = from_text(HEAD + "g (int64[n] ids, float[n] x) => (float[n] y) { a = Cast<to = 1>(ids) y = Add(a, x) }")
+    with refused("quantize/range") as refusal:
+        declared_ranges.read([text], model)
+    assert refusal.problem is not None
+    assert fix in refusal.problem.fix
+
+
+def test_a_method_that_uses_no_ranges_refuses_them(refused: Refused) -> None:
+    model = from_text(HEAD + "g (int64[n] ids) => (float[n] y) { y = Cast<to = 1>(ids) }")
+    with refused("quantize/range"):
+        onnxsmith.quantize(model, to="int8", ranges={"ids": (0, 5)})

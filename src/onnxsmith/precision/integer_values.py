@@ -18,7 +18,7 @@ import onnx_ir as ir
 from onnxsmith.graph.shapes import facts
 from onnxsmith.graph.structure import walk
 
-_LIMITS = {
+LIMITS = {
     ir.DataType.INT8: (-(2.0**7), 2.0**7), ir.DataType.UINT8: (0.0, 2.0**8), ir.DataType.INT16: (-(2.0**15), 2.0**15),
     ir.DataType.UINT16: (0.0, 2.0**16), ir.DataType.INT32: (-(2.0**31), 2.0**31), ir.DataType.UINT32: (0.0, 2.0**32),
     ir.DataType.INT64: (-(2.0**63), 2.0**63), ir.DataType.UINT64: (0.0, 2.0**64),
@@ -75,10 +75,13 @@ State = Whole | None
 """What is known of a value; None if it was not made of whole numbers."""
 
 
-def of_unknown_size(model: ir.Model, most: float, exact: float) -> dict[ir.Value, Whole]:
+def of_unknown_size(
+    model: ir.Model, most: float, exact: float, declared: Mapping[str, tuple[int, int]], *, others: bool = True
+) -> dict[ir.Value, Whole]:
     """Returns the float values that a narrow float may not hold, because they were made of whole numbers whose size is
-    unknown or too large. `most` and `exact` are as in `Whole.fits`."""
-    found = _Propagation(most, exact)
+    unknown or too large. `most` and `exact` are as in `Whole.fits`. `declared` are the least and the greatest value of
+    inputs. Without `others`, only values made of these inputs are returned."""
+    found = _Propagation(model.graph, most, exact, declared, others=others)
     found.graph(model.graph)
     floats = {
         value: state for value, state in found.states.items()
@@ -106,14 +109,21 @@ def _angles(model: ir.Model, floats: Mapping[ir.Value, Whole], most: float) -> d
 class _Propagation:
     """Computes what is known of each value, from the inputs on."""
 
-    def __init__(self, most: float, exact: float) -> None:
+    def __init__(
+        self, main: ir.Graph, most: float, exact: float, declared: Mapping[str, tuple[int, int]], *, others: bool
+    ) -> None:
+        self._main = main
         self.states: dict[ir.Value, State] = {}
-        self._most, self._exact = most, exact
+        self._most, self._exact, self._declared, self._others = most, exact, declared, others
 
     def graph(self, graph: ir.Graph) -> None:
         """Adds the values of a graph. An integer that enters a body may have any size of its dtype."""
         for value in graph.inputs:
-            self.states[value] = _of_dtype(value, f"input {value.name}")
+            known = self._declared.get(value.name or "") if graph is self._main else None
+            if known is not None:
+                self.states[value] = Whole(float(known[0]), float(known[1]), source=f"input {value.name}")
+            else:
+                self.states[value] = _of_dtype(value, f"input {value.name}") if self._others else None
         for node in graph:
             for body in walk.subgraphs(node):
                 self.graph(body)
@@ -158,7 +168,7 @@ class _Propagation:
         """Returns the state within the limits of the value's dtype. An integer has them even if nothing is known."""
         if value.dtype == ir.DataType.BOOL:
             return Whole(0, 1, few=True, source=f"{node.op_type} {walk.node_label(node)}")
-        if value.dtype not in _LIMITS:
+        if value.dtype not in LIMITS:
             return found
         own = _of_dtype(value, f"{node.op_type} {walk.node_label(node)}")
         assert own is not None
@@ -207,7 +217,7 @@ class _Propagation:
 def _of_dtype(value: ir.Value, source: str) -> State:
     if value.dtype == ir.DataType.BOOL:
         return Whole(0, 1, few=True, source=source)
-    limits = _LIMITS.get(value.dtype) if value.dtype is not None else None
+    limits = LIMITS.get(value.dtype) if value.dtype is not None else None
     return None if limits is None else Whole(*limits, source=source)
 
 

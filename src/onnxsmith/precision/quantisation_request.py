@@ -60,6 +60,7 @@ class Request:
     measure_time: bool = True
     sizes: Mapping[str, Size] = field(default_factory=dict)
     target: str | None = None
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

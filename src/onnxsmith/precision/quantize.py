@@ -27,8 +27,9 @@ from onnxsmith.graph.structure import dim_ranges, provenance, walk
 from onnxsmith.graph.structure.dim_ranges import Sizes
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.graph.surgery import opset_conversion as opsets
-from onnxsmith.precision import quantisation_report, score_power
+from onnxsmith.precision import declared_ranges, quantisation_report, score_power
 from onnxsmith.precision.data.base import in_order
+from onnxsmith.precision.declared_ranges import Ranges
 from onnxsmith.precision.final import final, refusal, runtime_of
 from onnxsmith.precision.forms.base import Form, form
 from onnxsmith.precision.keep_list import ALONE, AS_GIVEN, EIGHT, MODEL, SIMPLIFIED, bare, matching, named, wishes
@@ -91,6 +92,7 @@ def quantize(
     write_unsure: bool = False,
     measure_time: bool = True,
     sizes: Sizes | None = None,
+    ranges: Ranges | Iterable[str] = (),
     seed: int = 0,
 ) -> Result:
     """Makes a model smaller by a narrower precision, within a budget for its score on the user's data.
@@ -110,6 +112,9 @@ def quantize(
     stay; with `weights-alone: ` before the name only their weights become narrow (int8). `target` is the runtime whose
     form of int8 or int4 is made. At most `evaluations` keep-lists are tried for each method, on at most `samples`
     samples. A score that known damage does not move by more than the budget is refused, unless `write_unsure` is set.
+    `ranges` are the least and the greatest value of integer inputs, `{"input_ids": (0, 50000)}` or texts
+    `input_ids=0..50000`: nodes that hold the numbers made of them may become float16 or bfloat16 without data. With
+    data, nodes that do not hold them stay in float32.
     A result that is larger than the given file is refused. So is a slower result, unless `allow_slower` is
     set; the time of narrow floats is not judged, because they are meant for accelerators. Without `measure_time` no
     time is measured.
@@ -121,6 +126,7 @@ def quantize(
         OnnxsmithError: `quantize/…`; `model/…`, `input/…`, `runtime/…` and `save/…` for problems with these.
     """
     methods = _methods(to)
+    _refuse_ranges(ranges, methods)
     shape = form(target)
     unused = _unused(methods, shape, target)
     where = str(source) if isinstance(source, str | Path) else "the given model"
@@ -142,6 +148,7 @@ def quantize(
             doubts = checked_model(loaded, where=where, file=Path(source) if isinstance(source, str | Path) else None)
             held = refuse_quantised(loaded, where)
             refuse_unfit(loaded, methods)
+            request = replace(request, ranges=declared_ranges.read(ranges, loaded))
         one = _Quantising(loaded, request, shape, stack, _patterns(keep), _given_bytes(source, loaded))
         one.notes += held
         one.notes += [f"{name}: not tried: {found.what}" for name, found in unused.items()]
@@ -158,6 +165,18 @@ def _methods(to: str) -> dict[str, Method]:
     if not set(names) <= set(known):
         raise problem("quantize/unknown-method", f"no method is called {to!r}", fix=f"one of: {', '.join(known)}, auto")
     return {name: known[name] for name in names}
+
+
+def _refuse_ranges(ranges: Ranges | Iterable[str], methods: Mapping[str, Method]) -> None:
+    """Raises if ranges of inputs were declared, and no method bounds whole numbers."""
+    if ranges and not any(method.bounds_integers for method in methods.values()):
+        raise problem(
+            "quantize/range",
+            f"--range has no effect on {', '.join(methods)}",
+            where="--range",
+            why="only float16 and bfloat16 bound the whole numbers that a node computes with",
+            fix="leave --range out; or give --to float16",
+        )
 
 
 def _patterns(keep: Iterable[str]) -> tuple[str, ...]:
@@ -250,6 +269,7 @@ class _Quantising:
         """Returns the result of one method for one form of the model."""
         arithmetic = self._stack.enter_context(Arithmetic(ready.model, method.engine))
         work = Work(ready, arithmetic, self._form, runtime=self.runtime, calibration=self.given.calibration)
+        work.declared = self.request.ranges
         seen = Evaluations(method, work, self.given, self.runtime, self.before, self.request.evaluations)
         trying = Trying(name, method, work, self.given, seen, self._wishes)
         found = self._finished(trying.run(), ready)

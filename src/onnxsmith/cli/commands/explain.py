@@ -74,9 +74,11 @@ class Doctor(Command):
         ("Ask whether a compiled model (EPContext) can load here", "onnxsmith doctor compiled.onnx"),
     )
 
-    model: str | None = argument("a compiled .onnx file, to see whether its provider is here", metavar="MODEL")
+    model: str = argument(
+        "a compiled .onnx file, to see whether its provider is here", default="", metavar="MODEL", reads=True
+    )
 
     def run(self) -> Report:
         from onnxsmith.viewer.inspection.doctor import doctor
 
-        return doctor(self.model)
+        return doctor(self.model or None)

@@ -121,6 +121,12 @@ class Quantize(Command):
     target: str | None = option(
         "the runtime for which int8 or int4 is written: onnxruntime, openvino, …", metavar="NAME"
     )
+    range_: tuple[str, ...] = option(
+        "values of an integer input, for float16 and bfloat16: input_ids=0..50000; repeatable",
+        default=(),
+        name="range_",
+        metavar="NAME=LOW..HIGH",
+    )
     samples: int | None = samples()
     evaluations: int = option("largest number of keep-lists to evaluate for each method", default=20, metavar="COUNT")
     allow_slower: bool = flag("write the file even if it is slower on this machine")
@@ -148,6 +154,7 @@ class Quantize(Command):
             data=self.data,
             calibration=self.calibration,
             budget=self.budget,
+            ranges=self.range_,
             keep=kept(self.keep),
             keep_list=self.keep_list,
             target=self.target,

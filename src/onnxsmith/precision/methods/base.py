@@ -84,6 +84,8 @@ class Work:
     kept_as: str = ""
     """How the other layers of a keep-list are written: one of the method's `ways_to_keep`."""
     notes: list[str] = field(default_factory=list)
+    declared: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """The least and the greatest value of integer inputs, as the user declared them."""
 
     @property
     def model(self) -> ir.Model:
@@ -105,6 +107,8 @@ class Method(ABC):
     needs_ranges: ClassVar[bool] = False
     needs_data: ClassVar[bool] = False
     """Whether the method computes from activations on data, without ranges."""
+    bounds_integers: ClassVar[bool] = False
+    """Whether the method bounds whole numbers, so that a declared range of an input has an effect."""
     has_forms: ClassVar[bool] = False
     """Whether the result depends on the form that a target needs."""
     engine: ClassVar[Engine] = ONNXRUNTIME

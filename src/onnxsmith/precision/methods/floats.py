@@ -38,6 +38,7 @@ class _NarrowFloat(Method):
     """
 
     changes = "nodes whose operator supports the narrow float"
+    bounds_integers = True
     for_speed = False
     to: ClassVar[str]
 
@@ -73,12 +74,15 @@ class _NarrowFloat(Method):
         return found | self._made_of_integers(work)
 
     def said(self, work: Work) -> tuple[str, ...]:
+        ranges = (f"{name} from {low:,} to {high:,}" for name, (low, high) in work.declared.items())
+        declared = [f"the nodes hold whole numbers of these inputs: {', '.join(ranges)}"] if work.declared else []
         wide = self._made_of_integers(work)
         if not wide:
-            return ()
+            return tuple(declared)
         verb = "stays" if len(wide) == 1 else "stay"
         first = first_few(list(dict.fromkeys(wide.values())), _NAMED, "; ")
         return (
+            *declared,
             (
                 f"{several(len(wide), 'node')} {verb} in float32, because whole numbers of unknown size may not fit "
                 f"in {self.to}: {first}. Give --data that contains the largest numbers: then only nodes that need "
@@ -88,11 +92,17 @@ class _NarrowFloat(Method):
 
     def _made_of_integers(self, work: Work) -> dict[str, str]:
         """Returns the nodes with a value that was made of whole numbers and may not fit, each with the reason. With
-        data the values are measured instead, and the score decides."""
-        if work.ranges is not None:
+        data the values are measured instead, except those made of inputs with a declared range."""
+        if work.ranges is not None and not work.declared:
             return {}
         info = ml_dtypes.finfo(NARROW[self.to].numpy())  # type: ignore[no-untyped-call]
-        held = of_unknown_size(work.model, float(info.max) / 2, 2.0 ** (info.nmant + 1))
+        held = of_unknown_size(
+            work.model,
+            float(info.max) / 2,
+            2.0 ** (info.nmant + 1),
+            work.declared,
+            others=work.ranges is None,
+        )
         nodes = list(walk.nodes(work.model.graph))
         found = {}
         for unit in self._units(work) if held else ():

@@ -118,9 +118,12 @@ def read_image(path: Path, port: Port) -> Array:
                 raise ValueError(f"mode {picture.mode} has more than 8 bits a channel; they would be lost")
             if getattr(picture, "n_frames", 1) > 1:
                 raise ValueError("the file has several frames or pages, and an input takes one picture")
-            is_turned = picture.getexif().get(ExifTags.Base.Orientation, 1) in _TURNED
+            # Pillow decodes a PNG without Exif data to look for it behind the pixels.
+            exif = picture.getexif() if "exif" in picture.info or picture.format == "TIFF" else {}
+            is_turned = exif.get(ExifTags.Base.Orientation, 1) in _TURNED
             _refuse_size(path, picture.size[::-1] if is_turned else picture.size, port, channel)
             upright = ImageOps.exif_transpose(picture)
+            _refuse_size(path, upright.size, port, channel)
             pixels = np.asarray(_luminance(upright) if shape[channel] == 1 else _colours(upright))
     except OnnxsmithError:
         raise
