@@ -185,3 +185,17 @@ def test_a_valid_model_is_not_blamed(model: Path) -> None:
 
     with pytest.raises(ValueError, match=r"m\.onnx"):
         verb(model)
+
+
+def test_a_data_file_whose_name_is_no_text_is_a_fault_of_the_file(model: Path, refused: Refused) -> None:
+    """Protobuf returns such a name as bytes."""
+    proto = onnx.load(model)
+    for tensor in proto.graph.initializer:
+        tensor.ClearField("raw_data")
+        tensor.ClearField("float_data")
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        entry = tensor.external_data.add()
+        entry.key, entry.value = "location", "weights"
+    Path("ext.onnx").write_bytes(proto.SerializeToString().replace(b"weights", b"\xffeights"))
+    with refused("model/invalid"):
+        onnxsmith.diff(model, "ext.onnx")

@@ -321,7 +321,8 @@ def _locations(target: Path) -> list[str]:
     except Exception:  # noqa: BLE001 — the file is not a model, so it has no data files
         return []
     named = {entry.value for tensor in tensors(old) for entry in tensor.external_data if entry.key == "location"}
-    return sorted(name for name in named if is_possible(target.parent / name))
+    # protobuf returns a name that is not UTF-8 as bytes
+    return sorted(name for name in named if isinstance(name, str) and is_possible(target.parent / name))
 
 
 def _is_needed(data: Path, target: Path) -> bool:
