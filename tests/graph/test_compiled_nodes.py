@@ -170,3 +170,28 @@ def test_compiled_files_beside_a_model_are_named(tmp_path: Path) -> None:
     assert "3 compiled files" in note
     assert "old.engine (TensorRT engine, 3 KB, older than the model)" in note
     assert "custom.so (library, 0 B)" in note
+
+
+@pytest.mark.parametrize(
+    ("source", "fits"), [(["N", 3], True), (["M", "K"], True), ([2, 3], True), (["N", 4], False), (["N", 3, 1], False)]
+)
+def test_a_source_of_other_sizes_does_not_fit(source: list[int | str], fits: bool, tmp_path: Path) -> None:
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, source) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", ports[:1], ports[1:])
+    onnx.save(helper.make_model(graph, ir_version=10), tmp_path / "net.onnx")
+    part = compiled(tmp_path / "m.onnx", {**ENGINE, "onnx_model_filename": "net.onnx"})
+    assert (part.source_state == "beside the model, with the same inputs and outputs") is fits
+    assert bool(part.source_path) is fits
+
+
+def test_software_of_the_own_provider_is_not_asked(tmp_path: Path) -> None:
+    """OpenVINO's own reader does not know the nodes that its execution provider loads."""
+    compiled(tmp_path / "m.onnx", {**ENGINE, "source": "OpenVINOExecutionProvider"})
+    (found,) = onnxsmith.check(tmp_path / "m.onnx", ["openvino"]).report.part(TargetChecks).checks
+    assert found.stage.value == "not tried"
+
+
+def test_the_own_code_is_no_file_of_another_program(tmp_path: Path) -> None:
+    (tmp_path / "code.blob").write_bytes(b"code")
+    compiled(tmp_path / "m.onnx", {**ENGINE, "embed_mode": 0, "ep_cache_context": "code.blob"})
+    assert not any("beside" in one for one in onnxsmith.inspect(tmp_path / "m.onnx").notes)

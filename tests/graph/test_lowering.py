@@ -468,6 +468,29 @@ def test_a_reduction_over_no_axes_keeps_its_steps_on_each_element(operator: str,
         np.testing.assert_allclose(values(found.model, given)[0], expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("target", [16, 13, 11, 9])
+@pytest.mark.parametrize("axis", [-1, 1, 2])
+@pytest.mark.parametrize("dtype", ["float", "float16"])
+def test_a_normalization_of_layers_at_every_size(target: int, axis: int, dtype: str) -> None:
+    sizes = ["c,d", "d"][(axis % 3) - 1]
+    text = (
+        f"g ({dtype}[n,c,d] x, {dtype}[{sizes}] s, {dtype}[{sizes}] b) => ({dtype}[n,c,d] y, float[n,k,l] m) "
+        f"{{ y, m = LayerNormalization <axis = {axis}, epsilon = 0.01> (x, s, b) }}"
+    )
+    before = model(text, 17)
+    made = lowered(before, target)
+    assert not made.stuck
+    narrow = {"float": np.float32, "float16": np.float16}[dtype]
+    for shape in ((2, 3, 4), (0, 3, 4), (2, 3, 1)):
+        parts = shape[axis % 3 :]
+        given = [RANDOM.normal(size=one).astype(narrow) for one in (shape, parts, parts)]
+        first, second = values(before, *given), values(made.model, *given)
+        assert second[0].dtype == narrow
+        assert second[1].dtype == np.float32, "the mean has the dtype of `stash_type`"
+        for one, other in zip(first, second, strict=True):
+            assert np.allclose(one, other, rtol=1e-5 if dtype == "float" else 4e-3, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("node", "version", "target", "shape", "axes"),
     [

@@ -252,7 +252,7 @@ def check_pairing(a: SideSource, b: SideSource) -> tuple[str, ...]:
             raise problem(
                 "verify/outputs-differ" if what == "outputs" else "verify/interface",
                 f"{a.label} has {len(names)} {what}, {b.label} has {len(others)}",
-                where=f"only on one side: {', '.join(missing)}",
+                where=f"{'more often' if set(names) == set(others) else 'only'} on one side: {', '.join(missing)}",
                 fix=_alike(what, *((a, b) if len(names) > len(others) else (b, a)), missing),
             )
         pairs = ", ".join(f"{x}={y}" for x, y in zip(names, others, strict=True) if x != y)

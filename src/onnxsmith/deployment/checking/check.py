@@ -31,6 +31,7 @@ from onnxsmith.graph.files.closed_axes import problem_of
 from onnxsmith.graph.files.load import Source, load
 from onnxsmith.graph.files.output_paths import refuse_loss
 from onnxsmith.graph.model_identity import identifies
+from onnxsmith.graph.reading import compiled_nodes
 from onnxsmith.graph.structure.signature import signature
 from onnxsmith.runtimes import _call_limits
 from onnxsmith.targets.judges.base import Target
@@ -197,6 +198,9 @@ def _one(
         missing = _in_words(missing)
         why = f"{missing.what}: {missing.fix}"
         return TargetCheck(name, target.title, "", judge=True, stage=Stage.NOT_TRIED, why=why), [missing] * named
+    if compiled_nodes.whose(subject.model, name):
+        why = "it was compiled for this target, whose provider, SDK and device decide whether the code loads"
+        return TargetCheck(name, target.title, target.version(), judge=True, stage=Stage.NOT_TRIED, why=why), []
     try:
         return asked(name, target, subject, search=search), []
     except OnnxsmithError as error:

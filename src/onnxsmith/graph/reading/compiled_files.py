@@ -4,7 +4,7 @@ opened."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -33,16 +33,16 @@ _KINDS = {
 """Maps the ends of names to what such a file is. The ends are those that the tools write by default."""
 _SEEN = 2000
 """Limits the files of the folder that are looked at. A choice: a folder of a model has fewer."""
-_SHOWN = 5
+_SHOWN = 20
 """Limits the files that the note names. A choice."""
 
 
-def note_on(path: Path) -> str:
+def note_on(path: Path, own: Collection[str] = ()) -> str:
     """Returns a note on the compiled files in the folder of a model, and which of them are older than the model; "" if
-    there are none."""
+    there are none. `own` are the names of files that the model itself reads."""
     try:
         written = path.stat().st_mtime_ns
-        found = sorted(_found(path, written))
+        found = sorted(_found(path, written, own))
     except OSError:
         return ""
     if not found:
@@ -51,11 +51,11 @@ def note_on(path: Path) -> str:
     return f"not read: {count} of other programs beside the model: {first_few(found, _SHOWN)}"
 
 
-def _found(path: Path, written: int) -> Iterator[str]:
+def _found(path: Path, written: int, own: Collection[str]) -> Iterator[str]:
     with os.scandir(path.absolute().parent) as entries:
         for entry in islice(entries, _SEEN):
             kind = _KINDS.get(Path(entry.name).suffix.lower())
-            if kind is None or entry.name == path.name:
+            if kind is None or entry.name == path.name or entry.name in own:
                 continue
             about = entry.stat(follow_symlinks=False)
             told = f", {size(about.st_size)}" if entry.is_file(follow_symlinks=False) else ""

@@ -45,6 +45,11 @@ def of_model(model: ir.Model, path: Path | None) -> CompiledNodes | None:
     )
 
 
+def whose(model: ir.Model, target: str) -> bool:
+    """Whether the model has code that was compiled for a target."""
+    return any(is_compiled(node) and is_for(node, target) for node in walk.all_nodes(model))
+
+
 def is_for(node: ir.Node, target: str) -> bool:
     """Whether the provider that compiled the node may be that of a target: `QNNExecutionProvider` and `qnn`."""
     name = provider_key(_text(node, "source"))
@@ -116,7 +121,10 @@ def _state(source: str, path: Path | None, own: Signature) -> str:
         ports = list(_ports(signature(load(found))))
     except OnnxsmithError as error:
         return f"beside the model, but it cannot be read: {error.problem.id}"
-    if ports != list(_ports(own)):
+    mine = list(_ports(own))
+    if [port[:2] for port in ports] != [port[:2] for port in mine] or not all(
+        _takes(one[2], other[2]) for one, other in zip(ports, mine, strict=True)
+    ):
         return "beside the model, but it has other inputs or outputs"
     return _FITS
 
@@ -126,8 +134,19 @@ def _name(source: str) -> str:
     return PurePosixPath(source.replace("\\", "/")).name
 
 
-def _ports(one: Signature) -> Iterator[tuple[str, str]]:
-    yield from ((port.name, port.dtype) for port in (*one.required(), *one.outputs))
+def _takes(source: Sizes, compiled: Sizes) -> bool:
+    """Whether a port of the source may have the sizes of the compiled model, which often fixes open ones."""
+    if source is None or compiled is None:
+        return True
+    pairs = zip(source, compiled, strict=False)
+    return len(source) == len(compiled) and all(isinstance(x, str) or isinstance(y, str) or x == y for x, y in pairs)
+
+
+Sizes = tuple[int | str, ...] | None
+
+
+def _ports(one: Signature) -> Iterator[tuple[str, str, Sizes]]:
+    yield from ((port.name, port.dtype, port.shape) for port in (*one.required(), *one.outputs))
 
 
 def _number(node: ir.Node, name: str, default: int) -> int:

@@ -126,7 +126,8 @@ def _changed(
             return write.made, newer.since - 1, ""
     elif change := lowerings().get((node.op_type, newer.since)):
         reason = change.lowered(node, write)
-        return write.made, newer.since - 1, reason
+        if not reason:
+            return write.made, newer.since - 1, ""
     expanded = expand(node, version, target, write)
     if isinstance(expanded, str):
         return [], 0, reason or expanded

@@ -88,8 +88,9 @@ def inspect(
             shaped, trouble = (model, None) if is_known and name is None and not nodes else inferred(model)
             outline = summary(model, shaped, path, tensors_held)
     parts: list[Part] = [outline] if name is None else list(_named(shaped, name, where))
-    if name is None and (compiled := compiled_nodes.of_model(model, path)) is not None:
-        parts.append(compiled)
+    compiled = compiled_nodes.of_model(model, path) if name is None else None
+    parts += [] if compiled is None else [compiled]
+    own = {one.file for one in compiled.nodes} if compiled is not None else set[str]()
     if nodes:
         parts.append(tables.node_table(shaped))
     if tensors:
@@ -119,7 +120,7 @@ def inspect(
             *(told.problems if told is not None else ()),
         ),
         notes=(
-            *_notes(outline, trouble, carried_fields.left_out(model), path),
+            *_notes(outline, trouble, carried_fields.left_out(model), path, own),
             *(told.notes if told is not None else ()),
         ),
         headline=headline(outline),
@@ -164,12 +165,14 @@ def _missing(outline: ModelSummary, where: str) -> list[Problem]:
     ]
 
 
-def _notes(outline: ModelSummary, trouble: str | None, left_out: tuple[str, ...], path: Path | None) -> list[str]:
+def _notes(
+    outline: ModelSummary, trouble: str | None, left_out: tuple[str, ...], path: Path | None, own: set[str]
+) -> list[str]:
     notes = [trouble] if trouble else []
     notes += [f"a part of the file was not read, because no run needs it: {part}" for part in left_out]
     if not outline.elements:
         notes.append("the model has no weights")
-    if path is not None and (beside := compiled_files.note_on(path)):
+    if path is not None and (beside := compiled_files.note_on(path, own)):
         notes.append(beside)
     if outline.foreign:
         notes.append(f"operators that only some runtimes support: {', '.join(outline.foreign)}")
