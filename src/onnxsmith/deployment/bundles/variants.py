@@ -282,7 +282,7 @@ def _different(file: Path, content: Content, report: Report) -> OnnxsmithError:
         else f"{str(file)!r} computes other results than the model: output {worst.name!r}: {_apart(worst)}",
         where=f"{file}, on {worst.where}" if worst.where else str(file),
         why=worst.reason.removeprefix(REFUSES).lstrip(": ") if refuses else _AGREE,
-        fix=(layers + _allowing(wrong)) if not refuses else "make this variant from the given model again",
+        fix=(_allowing(wrong) + layers) if not refuses else "make this variant from the given model again",
     )
 
 
@@ -297,7 +297,7 @@ def _allowing(wrong: list[OutputCheck]) -> str:
     most = max(one.worst_rel for one in wrong)
     if not all(0 < one.worst_rel < 1 for one in wrong):
         return ""
-    return f"; or, if a difference of this size is acceptable, add --tolerance {rounded_up(most)}"
+    return f"--tolerance {rounded_up(most)}, if a difference of this size is acceptable; or "
 
 
 def _record(model: ir.Model, folder: OwnPath, content: Content, how: How) -> None:

@@ -71,10 +71,8 @@ class PictureCheck:
             f"{several(len(sizes), 'size')} ({', '.join(sizes)}): the largest difference is {_levels(worst)}"
         )
         if self.rules.resize != "nearest":
-            said += (
-                f"; {BOUND} and the rounding of the dtype are allowed where the size changes, because Pillow rounds "
-            )
-            said += "twice and the nodes round once"
+            said += f"; {BOUND} and the rounding of the dtype are allowed where the size changes: "
+            said += "Pillow rounds twice, and the nodes round once"
         self.work.notes.append(said)
         return part
 
