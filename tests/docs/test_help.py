@@ -233,7 +233,8 @@ def test_each_line_of_the_help_runs(here: Path, name: str, line: str) -> None:
 
 
 def test_what_can_be_done_in_a_folder(here: Path) -> None:
-    (here / "bad.onnx").unlink()
+    for name in ("bad.onnx", "compiled.onnx"):
+        (here / name).unlink()
     text, status = gallery.called(application.main, [])
     assert status == 0
     lines = [line.strip().split("  ")[0] for line in text.splitlines() if line.startswith("  onnxsmith")]

@@ -70,7 +70,6 @@ CASES = [
         "record/replay-failed",
         VERIFY,
         {"m.onnx": NEG, "r.json": of(SIMPLIFY, lambda data: data["predicate"]["command"].append("--nothing"))},
-        nth=1,
     ),
     Case(
         "record/changed",

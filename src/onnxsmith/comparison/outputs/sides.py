@@ -277,7 +277,8 @@ def _alike(what: str, more: SideSource, fewer: SideSource, missing: Sequence[str
     """Returns how two models get as many inputs or outputs, of which one has `more`."""
     files = [pasted(side.source) if isinstance(side.source, Path) else "" for side in (more, fewer)]
     names = [port.name for port in more.interface.outputs]
-    if what == "outputs" and files[0] and set(missing) < set(names) - {port.name for port in fewer.interface.outputs}:
+    kept = {port.name for port in fewer.interface.outputs}
+    if what == "outputs" and files[0] and set(missing) < set(names) and kept.isdisjoint(missing):
         dropped = " ".join(f"--drop-output {pasted(name)}" for name in missing)
         return (
             f"drop the outputs that only one model has: `onnxsmith simplify {files[0]} {dropped} -o "
