@@ -72,7 +72,7 @@ class Compare(Command):
 
     steps: int = option(
         "number of successive calls of both models; each call reads the state that the previous call returned, and "
-        "--input gives the inputs of each call; for several graphs that generate text, the number of tokens (default 8)",
+        "--input gives the inputs of each call; for graphs that generate text, the number of tokens (default 8)",
         default=0,
         metavar="COUNT",
     )
